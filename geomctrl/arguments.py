@@ -115,6 +115,28 @@ def per_coordinate(name: str, x: ArrayLike, expected: str, good: Callable[[np.nd
     return frozen(a)
 
 
+def positive(x: np.ndarray) -> np.ndarray:
+    """Whether each number is finite and above zero."""
+    return np.isfinite(x) & (x > 0.0)
+
+
+def one_or_each(
+    name: str,
+    x: ArrayLike,
+    n: int,
+    expected: str = "a number",
+    good: Callable[[np.ndarray], Any] = np.isfinite,
+    of: str = "joint",
+) -> np.ndarray:
+    """Return a number, or n numbers, one for each `of` something, as (n,); raises ArgumentError unless all are
+    `good`.
+    """
+    a = checked(name, x, (), finite=False)
+    if a.shape not in ((), (n,)) or not np.all(good(a)):
+        raise ArgumentError(f"{name}: expected {expected} or {n}, one a {of}, got {x!r:.80}")
+    return np.broadcast_to(a, (n,)).copy()
+
+
 def number(
     name: str, x: object, expected: str = "a finite number", good: Callable[[float], bool] = lambda x: True
 ) -> float:

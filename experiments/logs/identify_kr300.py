@@ -5,7 +5,7 @@
     there), every second row kept.
 
 The model: ten inertial parameters a link, rotor inertias, viscous and Coulomb friction, the hydraulic counterbalance
-on axis 2. Torque offsets are left out: in 10 s of motion they are not told apart from gravity. Both trajectories begin
+on axis 2. Torque offsets are left out: 10 s of motion do not separate them from gravity. Both trajectories begin
 and end standing, where friction is whatever holds the robot still, up to the break-away torque: a joint's rows slower
 than 0.01 rad/s do not train it, but count in the error, and are most of it.
 """

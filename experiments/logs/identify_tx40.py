@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.logs import TX40_TRANSMISSION, between, tx40, tx40_log
 
 CUTOFF, TORQUE_CUTOFF, DECIMATE, MASS = 40.0, 10.0, 50, 30.0  # Hz, Hz, rows, kg a link
-SIGMOIDS = (0, 1, 2, 3, 4, 6)  # joint 6's own is not told apart from motor 6's
+SIGMOIDS = (0, 1, 2, 3, 4, 6)  # the log does not separate joint 6's own from motor 6's
 
 
 def main(out: str | None = None) -> Result:

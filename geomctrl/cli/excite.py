@@ -78,10 +78,6 @@ class MotionOptions:
         Literal["log_det", "condition"],
         Parameter(help="Minimise the volume of the parameters' confidence ellipsoid, or the condition number."),
     ] = "log_det"
-    scaling: Annotated[
-        Literal["length", "prior"],
-        Parameter(help="Scale columns to unit length, or by typical parameters: small ones then count less."),
-    ] = "length"
     starts: Annotated[int, Parameter(help="Number of random motions that are optimised, on all cores.")] = 4
     compare: Annotated[int, Parameter(help="Number of random motions within the same limits to compare with.")] = 200
     iterations: Annotated[int, Parameter(help="Iterations of each optimisation.")] = 120

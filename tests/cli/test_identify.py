@@ -212,7 +212,7 @@ def test_every_option_arrives(log, tmp_path, monkeypatch):
         (("--method", "ols", "--prior-weight", "1"), "--prior-weight: for consistent, ridge, not for ols"),
         (("--method", "wls", "--mass-max", "3"), "options: wls has no option 'mass_max'; known: iterations"),
         (("--method", "ridge", "--prior-weight", "-1"), "strength: expected a positive number, got -1"),
-        (("--mass-max", "-3"), "mass_max: expected a mass or 2, one a body, not negative"),
+        (("--mass-max", "-3"), "mass_max: expected a mass >= 0 or 2, one a body"),
         (("--mass-max", "1", "--total-mass", "9"), "no physical robot satisfies the bounds together"),
         (("--fixed", "link3"), "no body named 'link3'"),
     ],

@@ -6,7 +6,6 @@ from identification.simulated_logs import seven_joints_at_one_kilohertz, simulat
 from lib import logs
 from lib.logs import between
 
-from geomctrl.errors import ArgumentError
 from geomctrl.identification import DataError, Dataset, Filtering, RegressorModel, fit, fit_curves, identify
 from geomctrl.identification.errors import ShortLogError
 from geomctrl.identification.estimators.cutoffs import LogFilter, _bound, choose_cutoffs
@@ -187,8 +186,6 @@ def test_a_cutoff_given_is_taken_as_it_is_and_short_logs_say_so():
     short = between(made.log, 0.0, 0.15)
     with pytest.raises(ShortLogError, match="too short to choose a cut-off"):
         choose_cutoffs(made.model, short)
-    with pytest.raises(ArgumentError, match="model: expected a RegressorModel"):
-        choose_cutoffs("panda", made.log)
     kept = np.random.default_rng(0).uniform(size=len(made.log)) > 0.2
     uneven = Dataset(made.log.t[kept], made.log.q[kept], made.log.tau[kept])
     with pytest.raises(DataError, match="not even"):

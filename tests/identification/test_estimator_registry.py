@@ -73,7 +73,7 @@ def test_who_has_a_prior_answers_where_others_lack_excitation(estimator, model):
         e = fit(model, data, estimator.name, **{estimator.prior_weight: 1e9})
         np.testing.assert_allclose(e.x, model.prior, atol=1e-4)
     else:
-        with pytest.raises(ExcitationError, match="can not be told apart"):
+        with pytest.raises(ExcitationError, match="the log does not determine"):
             fit(model, data, estimator.name)
 
 

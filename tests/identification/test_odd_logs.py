@@ -257,8 +257,8 @@ def test_geometry_that_is_wrong_is_not_passed_over_in_silence(monkeypatch):
 def test_random_motions_are_shared_by_all_cores(cores, starts, compare, used, monkeypatch):
     asked = []
     monkeypatch.setattr(search, "cores", lambda: cores)
-    monkeypatch.setattr(search, "processes", lambda n: nullcontext(asked.append(n)))
-    with search._workers(starts, compare, None):
+    monkeypatch.setattr(search, "processes", lambda n: nullcontext(asked.append(n) or SimpleNamespace(map=map)))
+    with search._workers(starts, compare):
         assert asked == [used]
 
 

@@ -18,7 +18,7 @@ from geomctrl.identification.model.compressed import Compressed
 from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .choosing import PriorChoice, chosen, is_auto
-from .conditioning import check, regressor_condition
+from .conditioning import regressor_condition
 from .estimate import Estimate, Estimator
 from .folds import FOLDS
 from .least_squares import IRLS, OLS, RIDGE, WLS, irls, ols, ridge, wls
@@ -90,7 +90,8 @@ def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", 
     estimate show what the log determines.
     """
     estimator = named(method)
-    check(model, data)
+    instance("model", model, RegressorModel, "a RegressorModel")
+    instance("data", data, (Dataset, Compressed), "a Dataset or a Compressed")
     _require_options(estimator, options)
     if not any(map(is_auto, options.values())):
         return estimator.function(model, data, **options)
@@ -123,7 +124,7 @@ def choose_prior(
     method : str
         An estimator with a prior. Default "consistent".
     period : float, optional
-        Period of a motion that repeats [s]; folds are then intervals of its phase. Default: detected.
+        Period of a motion that repeats [s]: the parts held back are then intervals of its phase. Default: detected.
     **options
         Options of `fit`. "auto" can be the weight of the prior ("regularization", for ridge "strength"), "entropic" and
         "weights". If none is "auto", all that the method has are chosen.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import instance
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.logs import Dataset
@@ -17,6 +16,7 @@ from geomctrl.terms.base_parameters import combinations
 MIN_COLUMN_LENGTH = (
     1e-10  # length of a column relative to the longest, up to which it is rounding: a joint that does not move
 )
+MIN_NAMED_PART = 0.05  # of a direction of length 1: smaller parts are not written
 MIN_SINGULAR_VALUE = (
     1e-7  # relative singular value of the scaled base regressor below which parameters count as not excited
 )
@@ -24,18 +24,11 @@ MIN_SINGULAR_VALUE = (
 
 def compressed(model: RegressorModel, data: Dataset | Compressed) -> Compressed:
     """The log's factors; a compressed log is returned unchanged."""
-    check(model, data)
     if isinstance(data, Compressed):
         if data.model is not model:
             raise ArgumentError("data: was compressed for another model")
         return data
     return model.compress(data)
-
-
-def check(model: RegressorModel, data: Dataset | Compressed) -> None:
-    """Raise ArgumentError unless these are valid arguments of an estimator."""
-    instance("model", model, RegressorModel, "a RegressorModel")
-    instance("data", data, (Dataset, Compressed), "a Dataset or a Compressed")
 
 
 def regressor_condition(
@@ -56,14 +49,25 @@ def regressor_condition(
     live = np.flatnonzero(~dead)
     if not len(live):
         return np.inf, exchanges
-    _, s, Vt = np.linalg.svd(A[:, live] / length[live], full_matrices=False)
     symbols = [names[k] if " " not in names[k] else f"({names[k]})" for k in live]
-    for direction in Vt[s <= MIN_SINGULAR_VALUE * s[0]]:
-        change = direction / length[live]
-        change = np.where(np.abs(direction) > 0.05, change, 0.0)
-        lead = int(np.argmax(np.abs(direction)))
-        exchanges.append(combinations((change / change[lead])[None], [lead], symbols)[0])
+    s, directions = weak_directions(A[:, live], 1.0 / length[live], symbols)
+    exchanges += [text for _, text, _ in directions]
     return (np.inf if dead.any() else float(s[0] / max(s[-1], 1e-300))), exchanges
+
+
+def weak_directions(
+    A: np.ndarray, unit: np.ndarray, symbols: list[str], largest: float = 0.0
+) -> tuple[np.ndarray, list[tuple[float, str, np.ndarray]]]:
+    """(singular values of A with columns in these units; for those that are rounding, or at most `largest`: the value,
+    what can be exchanged as text, and the direction (columns,), of length 1).
+    """
+    _, s, Vt = np.linalg.svd(A * unit, full_matrices=False)
+    out = []
+    for j in np.flatnonzero(s <= max(largest, MIN_SINGULAR_VALUE * s[0])):
+        change = np.where(np.abs(Vt[j]) > MIN_NAMED_PART, Vt[j] * unit, 0.0)
+        lead = int(np.argmax(np.abs(Vt[j])))
+        out.append((float(s[j]), combinations((change / change[lead])[None], [lead], symbols)[0], Vt[j]))
+    return s, out
 
 
 def require_excitation(model: RegressorModel, data: Compressed, weights: ArrayLike | None = None) -> float:
@@ -71,7 +75,7 @@ def require_excitation(model: RegressorModel, data: Compressed, weights: ArrayLi
     condition, exchanges = regressor_condition(model, data, weights)
     if exchanges:
         raise ExcitationError(
-            f"too little excitation: {len(exchanges)} of {model.base.size} base parameters can not be told apart: "
+            f"too little excitation: the log does not determine {len(exchanges)} of {model.base.size} base parameters: "
             + "; ".join(exchanges[:8])
             + ("; ..." if len(exchanges) > 8 else "")
             + " (use a richer trajectory, leave those columns out, or use ridge or consistent, which have a prior)"

@@ -38,7 +38,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from geomctrl.arguments import instance
 from geomctrl.identification.errors import DataError, ShortLogError
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.logs import Dataset, filters, parts, signals
@@ -63,20 +62,8 @@ MIN_RISE = 0.1  # a best cut-off at an end of the range is a bound if the next o
 
 @dataclass(frozen=True, eq=False)
 class Cutoffs:
-    """The chosen cut-offs and the data of the choice.
-
-    Attributes
-    ----------
-    cutoff, torque_cutoff : float
-        Cut-offs of positions and torques [Hz].
-    measured_velocities : bool
-        Whether measured velocities are used instead of differentiated positions.
-    tried : ndarray, shape (n,)
-        Cut-offs that were tried [Hz].
-    errors : ndarray, shape (n,)
-        Relative errors of the prediction, geometric means over joints.
-    bound : str or None
-        "lowest" or "highest" if the best cut-off is at an end of the range.
+    """The chosen cut-offs of positions and torques [Hz], those tried with their relative errors (geometric means over
+    joints), and "lowest" or "highest" if the best is at an end of the range.
     """
 
     cutoff: float
@@ -112,26 +99,7 @@ class Cutoffs:
 
 
 def choose_cutoffs(model: RegressorModel, data: Dataset) -> Cutoffs:
-    """Choose the cut-offs for an unfiltered log.
-
-    Parameters
-    ----------
-    model : RegressorModel
-        Contributions to the torques.
-    data : Dataset
-        An unfiltered log.
-
-    Returns
-    -------
-    Cutoffs
-
-    Raises
-    ------
-    DataError
-        If the log is too short or has no torques.
-    """
-    instance("model", model, RegressorModel, "a RegressorModel")
-    instance("data", data, Dataset, "a Dataset")
+    """Choose the cut-offs for an unfiltered log. Raises DataError if it is too short or has no torques."""
     log = _pieces(data)
     signals.check_samples(log)
     tried = _grid(log)

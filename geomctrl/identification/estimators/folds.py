@@ -95,7 +95,7 @@ def folds_of(
         raise ShortLogError(f"{data.label}: {int(used.sum())} used samples are too few for {number_of} parts")
     edges = np.quantile(clock[used], np.linspace(0.0, 1.0, number_of + 1)[1:-1])
     label = _labels(clock, edges, guard, period)
-    pieces = _compressed(model, data, label, 2 * number_of, added, weights)
+    pieces = factors_by_label(model, data, label, 2 * number_of, added, weights)
     held, rest, whole = pieces[0::2], *_rests(pieces)
     for k, (h, r) in enumerate(zip(held, rest)):
         if not h.counts.any() or not r.counts.any() or not h.norms.any() or not r.norms.any():
@@ -118,15 +118,15 @@ def _labels(clock: np.ndarray, edges: np.ndarray, guard: float, period: float | 
     return label
 
 
-def _compressed(
+def factors_by_label(
     model: RegressorModel,
     data: Dataset,
     label: np.ndarray,
     size: int,
-    added: np.ndarray | None,
-    weights: np.ndarray | None,
+    added: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
 ) -> list[Compressed]:
-    """The factors of rows with each label, below `size`."""
+    """The factors of the rows of `model._rows` with each label, below `size`."""
     factors, done = [Factors(model) for _ in range(size)], 0
     for blocks, tau, mask, _ in model._stream(data, model._blocks):
         now = slice(done, done + len(tau))

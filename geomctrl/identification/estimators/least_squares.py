@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, count, number
+from geomctrl.arguments import checked, choice, count, number, one_or_each, positive
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.logs import Dataset
-from geomctrl.identification.model.compressed import Compressed, per_joint
+from geomctrl.identification.model.compressed import Compressed
 from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .conditioning import (
     autocorrelation_factor,
-    check,
     compressed,
     natural_scale,
     regressor_condition,
@@ -28,7 +27,6 @@ from .folds import scatter
 
 def ols(model: RegressorModel, data: Dataset | Compressed) -> Estimate:
     """Ordinary least squares: minimises |Y x - tau| with equal weights of all joints."""
-    check(model, data)
     return linear(model, data, np.ones(model.robot.nv), "ols")
 
 
@@ -125,10 +123,7 @@ def weights_of(model, c, weights) -> np.ndarray:
         if weights != "noise":
             raise ArgumentError(f"weights: expected None, 'noise' or {n} numbers, got {weights!r}")
         return wls(model, c).weights
-    w = per_joint("weights", weights, n)
-    if (w <= 0.0).any():
-        raise ArgumentError(f"weights: expected None, 'noise' or {n} positive numbers, got {weights!r}")
-    return np.broadcast_to(w, (n,)).copy()
+    return one_or_each("weights", weights, n, "None, 'noise' or a number > 0", positive)
 
 
 def prior_of(model, prior) -> np.ndarray:
@@ -236,13 +231,10 @@ MIN_SLOPE = 0.01  # smallest derivative of psi, which keeps the influence of row
 def irls(
     model: RegressorModel, data: Dataset, loss: str = "huber", threshold: float | None = None, iterations: int = 50
 ) -> Estimate:
-    """Iteratively reweighted least squares: joints by their noise, samples by their residuals.
+    """Iteratively reweighted least squares: joints by their noise, samples by their residuals; see `OPTION_HELP`.
 
-    loss: "huber" (threshold 1.345 robust standard deviations) or "bisquare" (4.685, ignores far outliers altogether).
-    It has converged, according to `notes`, if the last iteration changed base parameters by less than 1e-6 of their
-    norm.
+    It has converged if the last iteration changed base parameters by less than STEP_TOLERANCE of their norm.
     """
-    check(model, data)
     if not isinstance(data, Dataset):
         raise ArgumentError("data: irls reads the samples again and again: expected a Dataset")
     choice("loss", loss, ("huber", "bisquare"))

@@ -27,11 +27,12 @@ from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.logs.samples import derive
 from geomctrl.identification.model.columns import SHAPES
-from geomctrl.identification.model.compressed import Compressed, Factors
+from geomctrl.identification.model.compressed import Compressed
 from geomctrl.identification.model.friction_curves import fit_curves
 from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .conditioning import natural_scale
+from .folds import factors_by_label
 
 PRIOR_STRENGTH = 1e-6  # weight of the prior relative to the squared error
 TOLERATED_RISE = 0.02  # relative rise of the error: smaller rises are ignored even if significant
@@ -195,13 +196,7 @@ def _has_rows_in_every_block(blocks: list[Compressed]) -> bool:
 
 
 def _compressed(model: RegressorModel, training: Dataset, every_row: Dataset) -> list[list[Compressed]]:
-    """[blocks of the training rows, the same blocks of all rows], in one pass."""
-    use = [[Factors(model) for _ in range(BLOCKS)] for _ in range(2)]
-    for blocks, tau, mask, indices in model._stream(every_row, model._blocks):
-        number = indices * BLOCKS // len(every_row)
-        for k in range(BLOCKS):
-            inside = (number == k)[:, None]
-            if inside.any():
-                use[0][k].add(blocks, tau, training.used[indices] & inside)
-                use[1][k].add(blocks, tau, mask & inside)
-    return [[factors.result() for factors in some] for some in use]
+    """[blocks of the training rows, the same blocks of all rows]."""
+    number = model._rows(every_row) * BLOCKS // len(every_row)
+    both = (derive(every_row, mask=data.used) for data in (training, every_row))
+    return [factors_by_label(model, data, number, BLOCKS) for data in both]

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import number
 from geomctrl.identification.model.compressed import Compressed
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.mechanism import inertia
@@ -27,15 +26,7 @@ from .barrier import SLACK, Bounds, Interior, Quadratic
 from .estimate import Estimator
 from .folds import Folds
 from .least_squares import prior_of
-from .semidefinite import (
-    Scaled,
-    boxes,
-    fixed_bodies,
-    in_natural_units,
-    linear_bounds,
-    mass_bounds,
-    require_total,
-)
+from .semidefinite import BodyBounds, Scaled, in_natural_units
 
 SLENDERNESS = 0.25  # ratio of radius to length
 TAPERS = (1.5, 1.0, 0.7, 0.5, 0.35)  # beta
@@ -137,12 +128,13 @@ def prior_for(model: RegressorModel, folds: Folds, options: Mapping[str, Any]) -
     x = prior_of(model, options.get("prior"))
     nominal = x[: model.inertial].reshape(-1, 10)
     bad = ~usable(nominal)
-    bad[fixed_bodies(model.robot, options.get("fixed", ()))] = False
+    limits = BodyBounds.of_options(model.robot, options)
+    bad[limits.fixed] = False
     if not bad.any():
         return Prior(x)
     bodies = bodies_for(in_natural_units(model, folds.whole, None, x), nominal, bad)
-    low, high = mass_bounds(model.robot, options.get("mass_min"), options.get("mass_max"))
-    inside = np.clip(bodies[:, 0], low, np.where(np.isfinite(high), 0.5 * (low + high), np.inf))
+    high = np.where(np.isfinite(limits.high), 0.5 * (limits.low + limits.high), np.inf)
+    inside = np.clip(bodies[:, 0], limits.low, high)
     bodies = np.where(bad[:, None], bodies * (inside / bodies[:, 0])[:, None], bodies)
     names = tuple(name for name, b in zip(model.robot.body_names, bad) if b)
     return Prior(np.concatenate((bodies.ravel(), x[model.inertial :])), names)
@@ -167,10 +159,12 @@ class FoldProblem:
         self.y0 = prior.x / self.scaled.scale
         self.logs = [self._quadratic(c.system(w)) for c in folds.rest]
         self.whole = Quadratic.of(self.scaled.A, self.scaled.b)
-        bounds, start = _bounds(self.scaled, options), _start(self.scaled, options)
+        limits, signs = BodyBounds.of_options(model.robot, options), options.get("friction_signs", True)
+        margin = options.get("margin", 1e-6)
+        bounds, start = _bounds(self.scaled, limits, signs), _start(self.scaled, limits, signs, margin)
         inside = bounds.d - bounds.C @ start > 0.0  # leaves out bounds that the start violates
         bounds = Bounds(bounds.C[inside], bounds.d[inside], bounds.bodies, bounds.free, bounds.total)
-        self.interior = Interior(self.y0, model.robot.nbodies, bounds, options.get("margin", 1e-6))
+        self.interior = Interior(self.y0, model.robot.nbodies, bounds, margin)
         self.start = start
 
     def residuals(self, regularization: float, entropic: float) -> np.ndarray:
@@ -211,31 +205,20 @@ def at_the_edge(bodies: np.ndarray, limit: float) -> np.ndarray:
     return (moments[:, 0] < limit * moments[:, 1]) | (eigenvalues[:, 0] < limit * eigenvalues[:, 1])
 
 
-def _bounds(scaled: Scaled, options: Mapping[str, Any]) -> Bounds:
-    robot = scaled.model.robot
-    low, high = mass_bounds(robot, options.get("mass_min"), options.get("mass_max"))
-    total = options.get("total_mass")
-    total = None if total is None else number("total_mass", total, "a number >= 0", lambda x: x >= 0.0)
-    fixed = fixed_bodies(robot, options.get("fixed", ()))
-    if not fixed:  # fixed bodies keep the masses of the prior
-        require_total(low, high, total)
-    bodies, free = np.ones(robot.nbodies, bool), np.ones(scaled.model.size, bool)
-    bodies[fixed] = False
+def _bounds(scaled: Scaled, limits: BodyBounds, signs: bool) -> Bounds:
+    bodies, free = limits.free, np.ones(scaled.model.size, bool)
     free[: scaled.model.inertial] = np.repeat(bodies, 10)
-    masses = np.where(bodies, low, 0.0), np.where(bodies, high, np.inf)
-    centres = np.where(bodies[:, None, None], boxes(robot, options.get("com_box")), boxes(robot, None))
-    C, d = linear_bounds(scaled, masses, centres, options.get("friction_signs", True), SLACK)
-    return Bounds(C, d, bodies, free, None if total is None else total / scaled.mass)
+    C, d = limits.linear(scaled, signs, SLACK)
+    return Bounds(C, d, bodies, free, None if limits.total is None else limits.total / scaled.mass)
 
 
-def _start(scaled: Scaled, options: Mapping[str, Any]) -> np.ndarray:
+def _start(scaled: Scaled, limits: BodyBounds, signs: bool, margin: float) -> np.ndarray:
     """y (size,) near the prior and within the bounds: bodies made heavier or lighter, and moved."""
-    model, margin = scaled.model, options.get("margin", 1e-6)
+    model = scaled.model
     y = scaled.prior / scaled.scale
-    low, high = (x / scaled.mass for x in mass_bounds(model.robot, options.get("mass_min"), options.get("mass_max")))
-    fixed = fixed_bodies(model.robot, options.get("fixed", ()))
-    for i, (box_low, box_high) in enumerate(boxes(model.robot, options.get("com_box")) / scaled.length):
-        if i in fixed:
+    low, high = limits.low / scaled.mass, limits.high / scaled.mass
+    for i, (box_low, box_high) in enumerate(limits.boxes / scaled.length):
+        if i in limits.fixed:
             continue
         P = inertia.pseudo(y[10 * i : 10 * i + 10])
         P += 2.0 * margin * np.eye(4)
@@ -246,6 +229,6 @@ def _start(scaled: Scaled, options: Mapping[str, Any]) -> np.ndarray:
         T = np.eye(4)
         T[:3, 3] = np.clip(com, box_low + inner, box_high - inner) - com
         y[10 * i : 10 * i + 10] = inertia.from_pseudo(T @ P @ T.T)
-    if options.get("friction_signs", True):
+    if signs:
         y[model.positive] = np.maximum(y[model.positive], 1e-3)
     return y

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, flag, instance, number
+from geomctrl.arguments import checked, flag, instance, number, one_or_each
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.errors import DataError, SolverError
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.compressed import Compressed
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.mechanism import inertia
+from geomctrl.robot import Robot
 
 from .conditioning import compressed, natural_scale, regressor_condition
 from .estimate import Estimate, Estimator
@@ -114,23 +115,16 @@ def consistent(
     solver: str = "CLARABEL",
     solver_options: dict[str, Any] | None = None,
 ) -> Estimate:
-    """Least squares under P_i > 0 for every body, by a semidefinite program (cvxpy); options: see `OPTION_HELP`.
+    """Least squares under P_i > 0 for every body by a semidefinite program; `fit` has the objective.
 
-    Minimises |w (Y x - tau)|^2 / |w tau|^2 + regularization |S^-1 (x - prior)|^2 + entropic sum_i D(P_i || P0_i) /
-    nbodies in the robot's natural units (`natural_scale`). There is no covariance: with active bounds the estimate is
-    biased towards them and its errors are one-sided, so that no ellipsoid about it is a confidence region. Intervals of
-    the unconstrained estimate show what the log determines. Raises SolverError (infeasible, or status and what to try),
-    ArgumentError.
+    There is no covariance: with active bounds the estimate is biased towards them and its errors are one-sided.
     """
     penalties = Penalties(regularization, entropic, margin, friction_signs)
-    if total_mass is not None:
-        total_mass = number("total_mass", total_mass, "a number >= 0", lambda x: x >= 0.0)
     instance("solver", solver, str, "the name of a solver")
     solver_options = _options(solver_options)
     c = compressed(model, data)
     problem = in_natural_units(model, c, weights, prior)
-    low, high = mass_bounds(model.robot, mass_min, mass_max)
-    limits = _Limits(low, high, total_mass, com_box, fixed_bodies(model.robot, fixed))
+    limits = BodyBounds.of(model.robot, mass_min, mass_max, total_mass, com_box, fixed)
     x, notes = _solved(problem, penalties, limits, solver, solver_options)
     notes |= {"margin": margin, "entropic": entropic, "regularization": regularization}
     w = problem.weights
@@ -153,25 +147,78 @@ CONSISTENT = Estimator(
 
 
 @dataclass(frozen=True, eq=False)
-class _Limits:
-    """Bounds of the masses (nbodies,) [kg] and of centres of mass [m], as `consistent` takes them; `fixed`: bodies."""
+class BodyBounds:
+    """Bounds of masses (nbodies,) [kg] and centres of mass (nbodies, 2, 3) [m], infinite for none; the sum of all
+    masses; numbers of the fixed bodies, which have no bounds.
+    """
 
     low: np.ndarray
     high: np.ndarray
+    boxes: np.ndarray
     total: float | None
-    box: ArrayLike | None
     fixed: list[int]
 
-    def as_text(self) -> str:
-        limits = [
-            f"masses between {self.low.min():g} and {self.high.max():g} kg",
-            *([f"total mass {self.total:g} kg"] if self.total is not None else []),
-            *(["com_box"] if self.box is not None else []),
-        ]
-        return ", ".join(limits)
+    @classmethod
+    def of(
+        cls,
+        robot: Robot,
+        mass_min: ArrayLike | None = None,
+        mass_max: ArrayLike | None = None,
+        total_mass: float | None = None,
+        com_box: ArrayLike | None = None,
+        fixed: Sequence[str] = (),
+    ) -> BodyBounds:
+        """Options of `consistent`, checked. Raises ArgumentError, and SolverError if nothing satisfies them."""
+        if total_mass is not None:
+            total_mass = number("total_mass", total_mass, "a number >= 0", lambda x: x >= 0.0)
+        low, high = _mass_bounds(robot, mass_min, mass_max)
+        numbers = _numbers_of(robot, fixed)
+        out = cls(low, high, _boxes(robot, com_box), total_mass, numbers)
+        total = low.sum() if total_mass is None or numbers else total_mass  # fixed bodies keep the prior's masses
+        if not low.sum() * (1.0 - 1e-9) <= total <= high.sum() * (1.0 + 1e-9):
+            _explain("infeasible", out)
+        return out
+
+    @classmethod
+    def of_options(cls, robot: Robot, options: Mapping[str, Any]) -> BodyBounds:
+        """The same from all options of an estimator."""
+        names = ("mass_min", "mass_max", "total_mass", "com_box", "fixed")
+        return cls.of(robot, **{name: options[name] for name in names if name in options})
+
+    @property
+    def free(self) -> np.ndarray:
+        """(nbodies,): whether a body is not fixed."""
+        return ~np.isin(np.arange(len(self.low)), self.fixed)
+
+    def linear(self, scaled: Scaled, signs: bool, slack: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """C (rows, size), d with C y <= d: bounds widened by `slack`, and friction >= 0 if `signs`. Bounds beyond
+        MAX_NUMBER are left out, because they spoil a solver's conditioning."""
+        model, unit = scaled.model, np.eye(scaled.model.size)
+        rows = list(-unit[model.positive]) if signs else []
+        d = [0.0] * len(rows)
+        bounds = zip(self.low / scaled.mass, self.high / scaled.mass, self.boxes / scaled.length)
+        for i, (low, high, box) in enumerate(bounds):
+            if i in self.fixed:
+                continue
+            mass = unit[10 * i]
+            if high < MAX_NUMBER:
+                rows, d = [*rows, mass], [*d, high + slack]
+            if low > 0.0:
+                rows, d = [*rows, -mass], [*d, slack - low]
+            for moment, lower, upper in zip(unit[10 * i + 1 : 10 * i + 4], *box):
+                if upper < MAX_NUMBER:
+                    rows, d = [*rows, moment - upper * mass], [*d, slack]
+                if lower > -MAX_NUMBER:
+                    rows, d = [*rows, lower * mass - moment], [*d, slack]
+        return np.array(rows).reshape(len(rows), model.size), np.array(d)
+
+    def __str__(self) -> str:
+        limits = [f"masses between {self.low.min():g} and {self.high.max():g} kg"]
+        limits += [f"total mass {self.total:g} kg"] if self.total is not None else []
+        return ", ".join(limits + ["com_box"] * bool(np.isfinite(self.boxes).any()))
 
 
-def _solved(problem: Scaled, penalties: Penalties, limits: _Limits, solver, options) -> tuple[np.ndarray, dict]:
+def _solved(problem: Scaled, penalties: Penalties, limits: BodyBounds, solver, options) -> tuple[np.ndarray, dict]:
     """(x, notes) of the program's solution."""
     import cvxpy as cp
 
@@ -182,9 +229,7 @@ def _solved(problem: Scaled, penalties: Penalties, limits: _Limits, solver, opti
     pseudo = [cp.reshape(map_P @ link, (4, 4), order="C") for link in links]
     constraints: list[Any] = [P >> penalties.margin * np.eye(4) for i, P in enumerate(pseudo) if i not in limits.fixed]
     constraints += [links[i] == problem.prior[10 * i : 10 * i + 10] / problem.scale[:10] for i in limits.fixed]
-    free = ~np.isin(np.arange(model.robot.nbodies), limits.fixed)
-    masses = np.where(free, limits.low, 0.0), np.where(free, limits.high, np.inf)
-    C, d = linear_bounds(problem, masses, boxes(model.robot, limits.box), penalties.friction_signs)
+    C, d = limits.linear(problem, penalties.friction_signs)
     constraints += [C @ y <= d] if len(d) else []
     if limits.total is not None:
         constraints.append(cp.sum([link[0] for link in links]) == limits.total / problem.mass)
@@ -242,10 +287,10 @@ def _run(program, solver: str, options: dict[str, Any]) -> str:
     return program.status
 
 
-def _explain(status: str, limits: _Limits):
+def _explain(status: str, limits: BodyBounds):
     if "infeasible" in status:
         raise SolverError(
-            f"no physical robot satisfies the bounds together (solver status {status}): {limits.as_text()}; widen"
+            f"no physical robot satisfies the bounds together (solver status {status}): {limits}; widen"
             " them, or lower `margin`, which keeps pseudo-inertias away from zero",
             status=status,
         )
@@ -256,7 +301,7 @@ def _explain(status: str, limits: _Limits):
     )
 
 
-def _require_physical(estimate: Estimate, limits: _Limits, penalties: Penalties) -> None:
+def _require_physical(estimate: Estimate, limits: BodyBounds, penalties: Penalties) -> None:
     bad = {body: why for i, (body, why) in enumerate(estimate.verdicts.items()) if why and i not in limits.fixed}
     if bad:
         body, why = next(iter(bad.items()))
@@ -275,7 +320,7 @@ def _options(solver_options) -> dict[str, Any]:
     return dict(solver_options or {})
 
 
-def fixed_bodies(robot, names) -> list[int]:
+def _numbers_of(robot, names) -> list[int]:
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise ArgumentError(f"fixed: expected a list of body names, got {names!r:.60}")
     for name in names:
@@ -284,55 +329,21 @@ def fixed_bodies(robot, names) -> list[int]:
     return sorted(robot.body_names.index(name) for name in names)
 
 
-def mass_bounds(robot, mass_min, mass_max):
+def _mass_bounds(robot, mass_min, mass_max):
     n = robot.nbodies
-    bounds = []
-    for name, value, default in (("mass_min", mass_min, 0.0), ("mass_max", mass_max, np.inf)):
-        x = np.full(n, default) if value is None else checked(name, value, (), finite=False)
-        if (
-            x.shape not in ((), (n,))
-            or np.isnan(x).any()
-            or (x < 0.0).any()
-            or (name == "mass_min" and np.isinf(x).any())
-        ):
-            raise ArgumentError(f"{name}: expected a mass or {n}, one a body, not negative, got {value!r}")
-        bounds.append(np.broadcast_to(x, (n,)))
-    low, high = bounds
+    low = one_or_each(
+        "mass_min", 0.0 if mass_min is None else mass_min, n, "a mass >= 0", lambda x: np.isfinite(x) & (x >= 0), "body"
+    )
+    high = one_or_each(
+        "mass_max", np.inf if mass_max is None else mass_max, n, "a mass >= 0", lambda x: x >= 0.0, "body"
+    )
     if (low > high).any():
         i = int(np.argmax(low > high))
         raise SolverError(f"body {robot.body_names[i]!r}: mass_min {low[i]:g} kg is above mass_max {high[i]:g} kg")
     return low, high
 
 
-def require_total(low: np.ndarray, high: np.ndarray, total: float | None) -> None:
-    """Raise SolverError without calling a solver if no masses within these bounds [kg] add up to `total`."""
-    if total is not None and not low.sum() * (1.0 - 1e-9) <= total <= high.sum() * (1.0 + 1e-9):
-        _explain("infeasible", _Limits(low, high, total, None, []))
-
-
-def linear_bounds(
-    scaled: Scaled, masses: tuple[np.ndarray, np.ndarray], boxes: np.ndarray, signs: bool, slack: float = 0.0
-) -> tuple[np.ndarray, np.ndarray]:
-    """C (rows, size), d with C y <= d: bounds of masses [kg] and centres of mass [m], widened by `slack`, and friction
-    >= 0 if `signs`. Bounds beyond MAX_NUMBER are left out, because they spoil a solver's conditioning."""
-    model, unit = scaled.model, np.eye(scaled.model.size)
-    rows = list(-unit[model.positive]) if signs else []
-    d = [0.0] * len(rows)
-    for i, (low, high, box) in enumerate(zip(*(x / scaled.mass for x in masses), boxes / scaled.length)):
-        mass = unit[10 * i]
-        if high < MAX_NUMBER:
-            rows, d = [*rows, mass], [*d, high + slack]
-        if low > 0.0:
-            rows, d = [*rows, -mass], [*d, slack - low]
-        for moment, lower, upper in zip(unit[10 * i + 1 : 10 * i + 4], *box):
-            if upper < MAX_NUMBER:
-                rows, d = [*rows, moment - upper * mass], [*d, slack]
-            if lower > -MAX_NUMBER:
-                rows, d = [*rows, lower * mass - moment], [*d, slack]
-    return np.array(rows).reshape(len(rows), model.size), np.array(d)
-
-
-def boxes(robot, box) -> np.ndarray:
+def _boxes(robot, box) -> np.ndarray:
     """(nbodies, 2, 3): corners of `com_box`, infinite without a bound."""
     everywhere = np.broadcast_to(np.array([[-np.inf] * 3, [np.inf] * 3]), (robot.nbodies, 2, 3))
     if box is None:

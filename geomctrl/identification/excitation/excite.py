@@ -25,7 +25,7 @@ from geomctrl.files import write_text
 from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .clearance import Clearances, by_kind, sweeps, unchecked
-from .problem import Limits, Problem, deviations, measures
+from .problem import Limits, Problem, deviations, measures, typical
 from .trajectory import Trajectory, save_trajectory
 
 FINE_SAMPLES = 2001  # samples
@@ -282,5 +282,5 @@ def compared(
         random_condition=random_condition, random_log_det=random_log_det, cost=cost,
         random_conditions=random[:, 0], random_log_dets=random[:, 1], model=problem.model, limits=problem.limits,
         around=problem.clearances, noise=problem.criterion.noise, rate=problem.rate,
-        deviations=deviations(W, rows), sizes=problem.criterion.scale,
+        deviations=deviations(W, rows), sizes=typical(problem.model, problem.limits.effort, problem.limits.velocity),
     )  # fmt: skip

@@ -15,21 +15,19 @@ joint's torque noise. With W the rows of one period,
     condition   half the logarithm of the condition number of W^T W
     log_det     minus the mean logarithm of the eigenvalues of the information W^T W, averaged over the rows
 
-scaling="length": columns of unit length, for the condition number; the optimum of the determinant needs no scaling.
-scaling="prior": columns times the parameters' typical magnitudes, D W^T W D; the determinant is then that of the
-posterior information, D W^T W D + 1, so that parameters that are small anyway have little influence.
+Columns have unit length for the condition number; the optimum of the determinant needs no scaling.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, count, number
+from geomctrl.arguments import choice, count, number, one_or_each, positive
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.estimators.conditioning import inertial_scale
 from geomctrl.identification.model.regressor_model import RegressorModel
@@ -101,17 +99,12 @@ def noise_of(robot: Robot, noise: ArrayLike | None) -> np.ndarray:
     Raises ArgumentError.
     """
     own = robot.limits.effort
-    out = _limit("noise", noise, np.where(np.isfinite(own) & (own > 0.0), 0.01 * own, 1.0), robot.nv)
-    if not (np.isfinite(out) & (out > 0.0)).all():
-        raise ArgumentError(f"noise: expected positive numbers, got {noise!r:.80}")
-    return out
+    default = np.where(np.isfinite(own) & (own > 0.0), 0.01 * own, 1.0)
+    return one_or_each("noise", default if noise is None else noise, robot.nv, "a number > 0", positive)
 
 
-def _limit(name: str, value: Any, default: np.ndarray, n: int) -> np.ndarray:
-    x = default if value is None else checked(name, value, (), finite=False)
-    if x.shape not in ((), (n,)) or np.isnan(x).any():
-        raise ArgumentError(f"{name}: expected a number or {n}, one a joint, got {value!r:.80}")
-    return np.broadcast_to(x, (n,)).astype(float)
+def _limit(name: str, value: ArrayLike | None, default: np.ndarray, n: int) -> np.ndarray:
+    return one_or_each(name, default if value is None else value, n, good=lambda x: ~np.isnan(x))
 
 
 # --- criteria --------------------------------------------------------------------------------------------------------
@@ -137,13 +130,10 @@ def typical(model: RegressorModel, effort: np.ndarray, velocity: np.ndarray) -> 
 
 @dataclass(frozen=True, eq=False)
 class Criterion:
-    """objective, scaling: see the module. noise (nv,), scale (base parameters,); rows: log rows for each row of W."""
+    """objective: see the module. noise (nv,) of the torques."""
 
     objective: str
-    scaling: str
     noise: np.ndarray
-    scale: np.ndarray
-    rows: float = 1.0
 
     def whitened(self, W: np.ndarray) -> np.ndarray:
         """(N nv, nb) from W (N, nv, nb)."""
@@ -152,35 +142,30 @@ class Criterion:
     def __call__(self, W: np.ndarray) -> Graded:
         """(cost, its derivative (N, nv, nb) with respect to W (N, nv, nb)); infinite if parameters are not
         separated."""
-        scale = self.scale if self.scaling == "prior" else np.ones(W.shape[-1])
-        function = _log_det if self.objective == "log_det" else _condition
-        f, G = function(self.whitened(W) * scale, self.scaling == "prior", self.rows)
-        return f, (G * scale).reshape(W.shape) / self.noise[:, None]
+        f, G = (_log_det if self.objective == "log_det" else _condition)(self.whitened(W))
+        return f, G.reshape(W.shape) / self.noise[:, None]
 
 
-def _log_det(W: np.ndarray, prior: bool, rows: float) -> Graded:
+def _log_det(W: np.ndarray) -> Graded:
     nb = W.shape[1]
-    count = 1.0 if prior else len(W)
-    stacked = np.vstack((W * np.sqrt(rows), np.eye(nb))) if prior else W
-    R = np.linalg.qr(stacked, mode="r")
+    R = np.linalg.qr(W, mode="r")
     diagonal = np.abs(np.diag(R))
     if diagonal.min() <= 1e-12 * diagonal.max():
         return np.inf, W
-    f = -2.0 * np.log(diagonal / np.sqrt(count)).sum() / nb
     inverse = np.linalg.inv(R)
-    return f, -(2.0 / nb) * (rows if prior else 1.0) * (W @ inverse) @ inverse.T
+    return -2.0 * np.log(diagonal / np.sqrt(len(W))).sum() / nb, -(2.0 / nb) * (W @ inverse) @ inverse.T
 
 
-def _condition(W: np.ndarray, prior: bool, rows: float) -> Graded:
+def _condition(W: np.ndarray) -> Graded:
     length = np.linalg.norm(W, axis=0)
     if length.min() <= 1e-12 * length.max():
         return np.inf, W
-    U = W if prior else W / length
+    U = W / length
     _, s, V = np.linalg.svd(np.linalg.qr(U, mode="r"))  # eigenvalues of U^T U would lose half of the digits
     if s[-1] <= 1e-10 * s[0]:
         return np.inf, W
     G = np.outer(U @ V[0], V[0]) / s[0] ** 2 - np.outer(U @ V[-1], V[-1]) / s[-1] ** 2
-    return np.log(s[0] / s[-1]), G if prior else (G - U * np.sum(U * G, axis=0)) / length
+    return np.log(s[0] / s[-1]), (G - U * np.sum(U * G, axis=0)) / length
 
 
 def measures(W: np.ndarray) -> tuple[float, float]:
@@ -235,13 +220,11 @@ class Problem:
         *,
         clearances: Clearances | None = None,
         noise: ArrayLike | None = None,
-        scaling: str = "length",
         rate: float = 100.0,
     ):
         robot = model.robot
         choice("kind", kind, ("fourier", "spline"))
         choice("objective", objective, ("condition", "log_det"))
-        choice("scaling", scaling, ("length", "prior"))
         duration, terms, samples = number("duration", duration), count("terms", terms), count("samples", samples)
         if not duration > 0.0 or terms < 2 or samples < 20:
             raise ArgumentError(
@@ -263,9 +246,7 @@ class Problem:
         self.B = basis_functions(kind, self.duration, self.nk, self.t, 4) @ self.Z  # (4, N, free)
         self.still = np.linalg.lstsq(self.B[0], np.ones((samples, 1)), rcond=None)[0][:, 0]  # constant functions
         self.pi = model.prior
-        scale = typical(model, limits.effort, limits.velocity)
-        rows = self.rate * self.duration / samples
-        self.criterion = Criterion(objective, scaling, noise_of(robot, noise), scale, rows)
+        self.criterion = Criterion(objective, noise_of(robot, noise))
 
     def trajectory(self, z: np.ndarray) -> Trajectory:
         return Trajectory(self.kind, self.duration, self.Z @ z.reshape(self.robot.nv, -1).T)

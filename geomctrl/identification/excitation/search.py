@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, count, instance
-from geomctrl.control.sweeping.executors import check_executor, cores, processes
+from geomctrl.control.sweeping.executors import cores, processes
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.model.regressor_model import RegressorModel
@@ -187,7 +187,6 @@ def optimize(
     kind: str = "fourier",
     terms: int = 5,
     objective: str = "condition",
-    scaling: str = "length",
     q0: ArrayLike | None = None,
     lower: ArrayLike | None = None,
     upper: ArrayLike | None = None,
@@ -204,13 +203,12 @@ def optimize(
     samples: int = 120,
     iterations: int = 120,
     seed: int = 0,
-    executor: Any = None,
 ) -> Excitation:
     """Return a trajectory that excites the model's base parameters within limits and without collisions.
 
     kind="fourier": `terms` harmonics of 1 / duration; "spline": `terms` free quintic control points for each joint.
     Both begin and end at rest in the same posture, with zero acceleration, so that they can be repeated.
-    objective: "condition" or "log_det"; scaling: "length" or "prior"; see `Criterion`. noise (nv,): standard deviation
+    objective: "condition" or "log_det", see `problem`. noise (nv,): standard deviation
     of torque samples, default 1 % of the effort limits (1 N m without them); rate [Hz]: independent samples per second,
     for the criteria and for `Excitation.deviations`.
     Limits default to the robot's (position pi if it has none); acceleration [rad/s^2] to velocity / 0.25 s; jerk to
@@ -219,7 +217,7 @@ def optimize(
     surroundings: floor, boxes, the robot itself; None: no collisions are checked. q0: the posture at the centre,
     default random postures with large slack.
     compare: number of random motions of maximum size about such postures (`Excitation.random`); the best `starts` of
-    them are optimised, in several processes of this machine if possible, or on `executor`, an object with `submit`.
+    them are optimised, in several processes of this machine if possible.
     seed: of the random motions.
 
     Raises ArgumentError for missing limits, and ExcitationError if there is no feasible posture; the message names the
@@ -228,7 +226,6 @@ def optimize(
     instance("model", model, (RegressorModel, Robot), "a RegressorModel or a Robot")
     iterations, seed = count("iterations", iterations, 1), count("seed", seed)
     starts, compare = count("starts", starts, 1), count("compare", compare, 1)
-    check_executor(executor)
     if not isinstance(model, RegressorModel):
         model = RegressorModel(model, viscous=False, coulomb=False, offset=False)
     limits = limits_of(model.robot, lower, upper, velocity, acceleration, effort, jerk, torque_margin)
@@ -237,10 +234,10 @@ def optimize(
     clear = None if surroundings is None else clearances_of(model.robot, surroundings, limits.lower, limits.upper)
     problem = Problem(
         model, limits, duration, kind, terms, objective, samples,
-        clearances=clear, noise=noise, scaling=scaling, rate=rate,
+        clearances=clear, noise=noise, rate=rate,
     )  # fmt: skip
     centres = postures(problem, q0)
-    with _workers(starts, compare, executor) as run:
+    with _workers(starts, compare) as run:
         seeds = [(seed, k) for k in range(max(compare, starts))]
         parts = list(run(partial(_explored, problem, centres), _shares(seeds)))
         optimum = [x for part, _ in parts for x in part]
@@ -261,19 +258,13 @@ def _shares(seeds: list) -> list[list]:
 
 
 @contextmanager
-def _workers(starts: int, compare: int, executor: Any) -> Iterator[Any]:
-    """A `map` in this process, in new ones or on an executor."""
-    if executor is not None:
-        yield partial(_mapped, executor)
-    elif starts < MIN_PARALLEL_STARTS or cores() < 2:
+def _workers(starts: int, compare: int) -> Iterator[Any]:
+    """A `map` in this process, or in new ones."""
+    if starts < MIN_PARALLEL_STARTS or cores() < 2:
         yield map
     else:
         with processes(min(cores(), max(starts, compare // MOTIONS_PER_PROCESS))) as pool:
-            yield partial(_mapped, pool)
-
-
-def _mapped(executor: Any, function: Any, items: list) -> list:
-    return [future.result() for future in [executor.submit(function, x) for x in items]]
+            yield pool.map
 
 
 Random = tuple[float, np.ndarray, np.ndarray, float, float]

@@ -118,49 +118,44 @@ def identify_load(
         sensor = WristSensor(sensor) if isinstance(sensor, str) else sensor
         return _from_wrenches(robot, log, frame or sensor.frame, sensor, reading, filtering)
     mount = load_frame(robot, frame)
-    if without_load is None:
-        return _from_one(robot, log, mount, identified, model, friction, reading, filtering)
-    if identified is not None:
-        raise ArgumentError("identified: the log without the load already determines the robot; give one of the two")
-    return _from_two(robot, (without_load, log), mount, model or RegressorModel(robot), friction, reading, filtering)
+    if without_load is not None:
+        refuse("the log without the load already determines the robot; give one of the two", identified=identified)
+    logs = [log] if without_load is None else [without_load, log]
+    return _from_torques(robot, logs, mount, identified, model, friction, reading, filtering)
 
 
-def _from_two(robot, logs, mount: Frame, model, friction: str, reading: Reading, filtering: Filtering) -> LoadReport:
-    (without, with_), cut = filtered(
-        [read_log(log, robot, reading, filtering.resample) for log in logs], robot, filtering, model
-    )
-    columns = Columns(model, mount, model.base.columns, own_friction(model) if friction == "own" else np.zeros(0, int))
+def _from_torques(
+    robot, logs, mount: Frame, identified, model, friction, reading: Reading, filtering: Filtering
+) -> LoadReport:
+    """From a log without the load and one with it, or from the latter alone and a known robot."""
+    robot_known = None if len(logs) == 2 else known(robot, identified, model)
+    model = robot_known.model if robot_known is not None else model or RegressorModel(robot)
+    data, cut = filtered([read_log(x, robot, reading, filtering.resample) for x in logs], robot, filtering, model)
+    loaded = data[-1]
+    is_separate = friction == "own" or (friction == "load" and robot_known is not None)
+    own, none = own_friction(model) if is_separate else np.zeros(0, int), np.zeros(0, int)
+    columns = Columns(model, mount, model.base.columns, own)
+    if robot_known is not None:
+        columns = Columns(model, mount, none, own, robot_known.x)
 
     def fit(columns: Columns) -> Solved:
-        sources = [TorqueLog(without, columns, False), TorqueLog(with_, columns, True)]
-        return solved(factored(sources, columns.nuisances))
+        return solved(factored([TorqueLog(x, columns, x is loaded) for x in data], columns.nuisances))
 
     s, columns = _with_share(fit, columns, friction)
-    body = _determined_body(s, with_.label)
-    findings = (*body_findings(body), *two_log_findings(s), *cut)
-    source = f"from {with_.label!r} and, without it, {without.label!r}"
-    notes = {"friction of the loaded robot": friction, "time with load [s]": round(with_.t[-1] - with_.t[0], 3)}
-    notes |= _shares(columns, s)
-    return _report(robot, mount, body, s, source, with_.history, notes, findings, friction=_friction(columns, s))
-
-
-def _from_one(
-    robot, log, mount: Frame, identified, model, friction, reading: Reading, filtering: Filtering
-) -> LoadReport:
-    robot_known = known(robot, identified, model)
-    model = robot_known.model
-    (data,), cut = filtered([read_log(log, robot, reading, filtering.resample)], robot, filtering, model)
-    own = own_friction(model) if friction != "same" else np.zeros(0, int)
-    columns = Columns(model, mount, np.zeros(0, int), own, robot_known.x)
-    s, columns = _with_share(lambda c: solved(factored([TorqueLog(data, c, True)], c.nuisances)), columns, friction)
-    body = _determined_body(s, data.label)
-    torques = np.sqrt(np.mean(np.square(data.tau), 0))
-    findings = (*body_findings(body), *model_findings(s, torques, robot_known.source), *cut)
-    notes = {"robot": robot_known.source, "friction of the loaded robot": friction,
-             "time [s]": round(data.t[-1] - data.t[0], 3)}  # fmt: skip
+    body = _determined_body(s, loaded.label)
+    seconds, notes = round(loaded.t[-1] - loaded.t[0], 3), {"friction of the loaded robot": friction}
+    if robot_known is None:
+        findings, source = two_log_findings(s), f"from {loaded.label!r} and, without it, {data[0].label!r}"
+        notes |= {"time with load [s]": seconds}
+    else:
+        torques = np.sqrt(np.mean(np.square(loaded.tau), 0))
+        findings = model_findings(s, torques, robot_known.source)
+        source = f"from {loaded.label!r} and the robot's model"
+        notes = {"robot": robot_known.source, **notes, "time [s]": seconds}
     extra = dict(identified) if isinstance(identified, Mapping) else {}
-    return _report(robot, mount, body, s, f"from {data.label!r} and the robot's model", data.history,
-                   notes | _shares(columns, s), findings, extra, _friction(columns, s))  # fmt: skip
+    findings = (*body_findings(body), *findings, *cut)
+    notes |= _shares(columns, s)
+    return _report(robot, mount, body, s, source, loaded.history, notes, findings, extra, _friction(columns, s))
 
 
 def _from_wrenches(robot, log, frame, sensor: WristSensor, reading, filtering) -> LoadReport:
@@ -250,10 +245,10 @@ def _shares(columns: Columns, s: Solved) -> dict[str, str]:
 def filtered(
     logs: list[Dataset], robot: Robot, filtering: Filtering, model: RegressorModel | None = None
 ) -> tuple[list[Dataset], list[Finding]]:
-    """Return the logs, low-passed at the same frequencies so that the filters' effect cancels, and findings.
+    """The logs, low-passed at the same frequencies so that the filters' effect cancels, and findings.
 
-    Cut-offs that are not given are chosen from the last log, whose torques `model` explains. Without a model, and if
-    that log is too short, they are five times the bandwidth of the motion.
+    Cut-offs that are not given are chosen from the last log; without a `model` to explain its torques, and if it is
+    too short, they are five times the bandwidth of the motion.
     """
     names = [data.names for data in logs]
     if any(a != b and not _numbered(a) and not _numbered(b) for a in names for b in names):

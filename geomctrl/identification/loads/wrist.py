@@ -23,7 +23,7 @@ from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.errors import DataError, ExcitationError
 from geomctrl.identification.logs import Dataset, filters, reading
 from geomctrl.identification.logs.dataset import check_robot, joints_of, read_log
-from geomctrl.identification.logs.reading import FileOptions, Reading
+from geomctrl.identification.logs.reading import Reading
 from geomctrl.identification.logs.reading.recording import real
 from geomctrl.identification.logs.samples import Processing, derive
 from geomctrl.mechanism import inertia
@@ -158,8 +158,9 @@ def _with_estimated_gravity(source: WrenchLog, steps: int) -> WrenchLog:
     std = 1.0 / max(_apart(s.W, 0), 1e-300)
     if np.linalg.norm(weight) == 0.0 or abs(mass) < 3.0 * std:
         raise ExcitationError(
-            f"{source.label}: gravity's direction and the sensor's sign can not be told apart: the accelerations show a"
-            f" mass of {mass:.3g} kg with a standard deviation of {std:.2g} kg; move faster, or give gravity"
+            f"{source.label}: the motion does not determine gravity's direction together with the sensor's sign: the"
+            f" accelerations show a mass of {mass:.3g} kg, standard deviation {std:.2g} kg; move faster, or use"
+            " the gravity of the robot's model (estimate_gravity=False)"
         )
     sign = float(np.sign(mass))
     g, pi = size * sign * weight / np.linalg.norm(weight), np.zeros(10)
@@ -359,7 +360,7 @@ def _times_and_wrenches(recording: reading.Recording, columns: list[str], option
     alone = reading.Recording(label, {**times, "no angles": W, "no torques": W}, "array")
     keys |= {"q": "no angles", "tau": "no torques"}
     kept = bool(np.isnan(W).any()) or options.drop_bad_rows
-    values, _ = reading.fields(alone, FileOptions(keys, units, rate=options.rate, drop_bad_rows=kept))
+    values, _ = reading.fields(alone, Reading(keys, units, rate=options.rate, drop_bad_rows=kept))
     return values["t"], values["tau"]
 
 

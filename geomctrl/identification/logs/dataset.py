@@ -22,7 +22,7 @@ from geomctrl.identification.errors import DataError
 from geomctrl.robot import Robot
 
 from . import parts, reading, signals
-from .reading import ANGULAR, DEGREE, LINEAR, RPM, FileOptions, Reading, recorded
+from .reading import ANGULAR, DEGREE, LINEAR, RPM, Reading, recorded
 from .samples import Processing, Samples, derive
 
 LAG_SECONDS = 0.1  # s: short compared with a robot's reversals, long enough to move by more than an encoder step
@@ -215,7 +215,7 @@ class Dataset(Samples):
         DataError, ArgumentError
             If the file can not be read, or has no such columns.
         """
-        file_options = reading.FileOptions(keys, **options)
+        file_options = Reading(keys, **options)
         if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(x, str) for x in names):
             raise ArgumentError(f"names: expected one a joint, got {names!r:.60}")
         if label is not None:
@@ -231,7 +231,7 @@ class Dataset(Samples):
 
     @classmethod
     def _of_recording(
-        cls, recording: reading.Recording, options: reading.FileOptions, label: str, names: Sequence[str] = ()
+        cls, recording: reading.Recording, options: Reading, label: str, names: Sequence[str] = ()
     ) -> Dataset:
         """Create a log from the numbers of a recording."""
         values, joints = reading.fields(recording, options)
@@ -284,7 +284,7 @@ def read_log(source: Dataset | str | Path, robot: Robot, reading: Reading, resam
     return data if resample is None else data.resampled(resample)
 
 
-def joints_of(robot: Robot, options: FileOptions) -> Sequence[str] | None:
+def joints_of(robot: Robot, options: Reading) -> Sequence[str] | None:
     """Names of the robot's joints in the log: from the options, otherwise the robot's."""
     return options.joints if options.joints is not None or robot.nq != robot.nv else robot.dof_names
 

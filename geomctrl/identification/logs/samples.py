@@ -43,27 +43,7 @@ UNPROCESSED = Processing()
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Samples:
-    """Samples of one log, or of parts of one.
-
-    Attributes
-    ----------
-    t : ndarray, shape (N,)
-        Time stamps [s], increasing.
-    q : ndarray, shape (N, nq)
-        Configurations [rad, m].
-    v, a : ndarray, shape (N, nv), or None
-        Velocities and accelerations.
-    tau : ndarray, shape (N, nv)
-        Torques [N m, N].
-    mask : ndarray of bool, shape (N, nv)
-        True for torque samples to use.
-    names : tuple of str
-        One name for each column of tau.
-    gaps : ndarray of int
-        Sample numbers at which a new uninterrupted part begins.
-    processing : Processing
-        What was done to the samples: `band`, `stride` and `history`.
-    """
+    """The arrays of a `Dataset`, which documents them."""
 
     t: np.ndarray
     q: np.ndarray

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import MAX_COUNT, checked, choice, count, flag, number
+from geomctrl.arguments import MAX_COUNT, choice, count, flag, number, one_or_each
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
@@ -171,18 +171,7 @@ def decimated(data: Log, factor: int) -> Log:
 
 
 def without_delay(data: Log, seconds: float) -> Log:
-    """Compensate a delay of the torques behind the positions, by cubic interpolation within uninterrupted parts.
-
-    Parameters
-    ----------
-    seconds : float
-        The delay [s].
-
-    Returns
-    -------
-    Dataset
-        Rows whose torques would be beyond the end of a part are left out.
-    """
+    """Shift the torques to compensate their delay behind the positions; rows without a torque then are masked."""
     from scipy.interpolate import CubicSpline
 
     seconds = number("seconds", seconds, "a finite number of seconds")
@@ -301,7 +290,11 @@ def without(
     """
     widen = number("widen", widen, "seconds >= 0", lambda x: x >= 0.0)
     if saturation is not None:
-        data = _masked(data, _saturated(data, _per_joint(data, "saturation", saturation), widen), "saturated")
+        data = _masked(
+            data,
+            _saturated(data, one_or_each("saturation", saturation, data.nv, "a number >= 0", _not_negative), widen),
+            "saturated",
+        )
     if outliers is not None:
         outliers = number("outliers", outliers, "a number > 0", lambda x: x > 0.0)
         data = _masked(data, _outlying(data, outliers), "outlying")
@@ -312,8 +305,12 @@ def without(
         rests = at_rest(data)
         rests &= (rests & data.used).sum(axis=0) <= 0.5 * data.used.sum(axis=0)
         return _masked(data, rests, "resting")
-    speed = _per_joint(data, "standstill", standstill)
+    speed = one_or_each("standstill", standstill, data.nv, "a number >= 0", _not_negative)
     return _masked(data, np.abs(_velocities(data)) < speed, "standing")
+
+
+def _not_negative(x: np.ndarray) -> np.ndarray:
+    return x >= 0.0
 
 
 def _saturated(data: Samples, effort: np.ndarray, widen: float) -> np.ndarray:
@@ -372,13 +369,6 @@ def _below(v: np.ndarray, data: Samples) -> np.ndarray:
     if data.band is None or data.band[0] > 0.4 * data.rate or len(v) < 16:
         return v
     return filters.low_pass(v, data.rate, *data.band)
-
-
-def _per_joint(data, name, value):
-    x = checked(name, value, (), finite=False)
-    if x.shape not in ((), (data.nv,)) or np.isnan(x).any() or (x < 0.0).any():
-        raise ArgumentError(f"{name}: expected a number >= 0 or {data.nv}, one a joint, got {value!r}")
-    return np.broadcast_to(x, (data.nv,))
 
 
 def _masked(data, bad, word):

@@ -14,8 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, exactly
-from geomctrl.errors import ArgumentError
+from geomctrl.arguments import exactly, one_or_each
 
 
 class Columns(Protocol):
@@ -35,11 +34,7 @@ class Compressed:
 
     def system(self, weights: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
         """(A, b), A (rows, size) with few rows: |A x - b|^2 = sum_k weights_k^2 |Y_k x - tau_k|^2 for every x."""
-        w = (
-            np.ones(len(self.factors))
-            if weights is None
-            else np.broadcast_to(per_joint("weights", weights, len(self.factors)), len(self.factors))
-        )
+        w = one_or_each("weights", 1.0 if weights is None else weights, len(self.factors))
         rows = []
         for columns, R, wk in zip(self.model.active, self.factors, w):
             block = np.zeros((len(R), self.model.size + 1))
@@ -108,14 +103,6 @@ class Factors:
 
     def result(self) -> Compressed:
         return Compressed(self.model, tuple(self.factors), self.counts)
-
-
-def per_joint(name: str, x: ArrayLike, n: int) -> np.ndarray:
-    """A number or n of them, one for each joint; errors name the argument `name`."""
-    a = checked(name, x, ())
-    if a.shape not in ((), (n,)):
-        raise ArgumentError(f"{name}: expected a number or {n}, one a joint, got shape {a.shape}")
-    return a
 
 
 def triangle(A: np.ndarray) -> np.ndarray:

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, instance, number
+from geomctrl.arguments import checked, choice, instance, number, one_or_each, positive
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.estimators.least_squares import prior_of
-from geomctrl.identification.model.compressed import Compressed, per_joint
+from geomctrl.identification.model.compressed import Compressed
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.robot import Robot
 from geomctrl.terms import derivatives
@@ -151,10 +151,11 @@ class RecursiveLeastSquares:
         self.forgetting = number("forgetting", forgetting, "a number above 0, at most 1", lambda x: 0.0 < x <= 1.0)
         self.rule = choice("rule", rule, ("exponential", "directional"))
         self.prior, nb, n = prior_of(model, prior), model.base.size, model.robot.nv
-        self.noise = np.broadcast_to(per_joint("noise", noise, n), (n,)).copy()
-        if not (self.noise > 0.0).all():
-            raise ArgumentError(f"noise: expected a number > 0 or {n}, one a joint, got {noise!r:.60}")
-        self.R0 = np.zeros((nb, nb)) if deviation is None else np.diag(1.0 / _deviations(deviation, nb))
+        self.noise = one_or_each("noise", noise, n, "a number > 0", positive)
+        self.R0 = np.zeros((nb, nb))
+        if deviation is not None:
+            deviations = one_or_each("deviation", deviation, nb, "a number > 0", positive, "base parameter")
+            self.R0 = np.diag(1.0 / deviations)
         self.R, self.d = self.R0.copy(), self.R0 @ self.beta0
         self.samples, self.rows, self.unexplained, self.size = 0, 0.0, 0.0, 0.0
         self.filter = None
@@ -288,10 +289,3 @@ class RecursiveLeastSquares:
         n = self.model.robot.nv
         counts = np.full(n, max(int(self.rows / n), 1))
         return RecursiveData(self.model, (), counts, self.R, self.d, self.unexplained, self.size)
-
-
-def _deviations(deviation: ArrayLike, n: int) -> np.ndarray:
-    a = checked("deviation", deviation, ())
-    if a.shape not in ((), (n,)) or not (a > 0.0).all():
-        raise ArgumentError(f"deviation: expected a number > 0 or ({n},) of them, got {deviation!r:.60}")
-    return np.broadcast_to(a, (n,)).copy()

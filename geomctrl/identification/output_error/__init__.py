@@ -35,9 +35,12 @@ def closed_loop_fit(start: Any, logs: Any, loop: Any, method: str = "didim", **o
         "didim" estimates the robot alone, for a known loop, in a few simulations (Gautier, Janot and Vandanjon 2013).
         "cloe" estimates gains and delay too, with exact derivatives of the simulation.
     **options
-        For both methods `iterations` and `tolerance`. For "didim" `estimator`, a method of `fit`, its `options`,
-        `cutoff` [Hz], `decimate`, `settle` [s]. For "cloe" `gains` (names: "kp", "kd", "ki"), `delay` and `positions`
-        (bool): estimate the loop's delay, and fit positions in addition to torques.
+        For both methods `iterations` and `tolerance`: it has converged if a step changes the simulation by less than
+        this part of the residual. For "didim" `estimator`, a method of `fit`, its `options`; `cutoff` [Hz] of a
+        low-pass for torques and regressor, `decimate`: every n-th row is kept after it; `settle` [s]: time at the start
+        of each part that is left out, until initial errors have decayed (at most a tenth). For "cloe" `gains` to
+        estimate (names: "kp", "kd", "ki"); `delay`: whether to estimate the loop's delay; `positions`: whether to fit
+        positions in addition to torques, without which gains are hardly determined.
 
     Returns
     -------
@@ -48,7 +51,11 @@ def closed_loop_fit(start: Any, logs: Any, loop: Any, method: str = "didim", **o
 
     Raises
     ------
-    DataError, ExcitationError, SimulationError, ArgumentError
+    SimulationError
+        The loop is not stable with the current parameters.
+    UntraceableError
+        "cloe" needs derivatives that the law does not have.
+    DataError, ExcitationError, ArgumentError
     """
     choice("method", method, METHODS)
     names = list(signature(METHODS[method]).parameters)[3:]

@@ -207,16 +207,9 @@ def cloe(
     iterations: int = 30,
     tolerance: float = 1e-3,
 ) -> OutputErrorFit:
-    """Estimate the robot's parameters, and gains and delay of the loop if requested, by simulating the loop.
+    """The method "cloe" of `closed_loop_fit`. The initial states of robot and loop in each part are estimated too.
 
-    start: an `Estimate`, such as that of `didim` or of the inverse dynamics, a `RegressorModel` (its prior) or a robot.
-    logs, loop: as for `didim`; the loop's gains and delay are the first guess. gains: which of "kp", "kd", "ki" to
-    estimate; delay: whether to estimate it. positions: whether to fit measured positions in addition to torques;
-    without them gains are hardly determined. The initial states of robot and loop in each part of a log are estimated
-    too. Converged: the last step changed the simulation by less than `tolerance` of the residual.
-
-    Standard deviations hold for noise whose correlation time is short compared to the log. Raises SimulationError if
-    the first loop is not stable, UntraceableError for laws without derivatives, ArgumentError.
+    Standard deviations hold for noise whose correlation time is short compared to the log.
     """
     model, x0 = start_of(start)
     setup = experiment(model, logs, loop)

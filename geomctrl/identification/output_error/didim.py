@@ -39,18 +39,7 @@ def didim(
     tolerance: float = 0.02,
     options: Mapping[str, Any] | None = None,
 ) -> OutputErrorFit:
-    """Estimate the robot's parameters by simulating the loop, with known gains and delay.
-
-    start: an `Estimate`, such as the inverse-dynamics fit, a `RegressorModel` (its prior) or a robot, for the first
-    simulation. logs: one or several Datasets, as measured: t at samples of the loop, q (for the initial state only) and
-    tau. loop: a `ServoLoop` or `ControllerLoop`, or one for each log. estimator, options: the regression, as in `fit`.
-    cutoff [Hz]: one low-pass for torques and regressor; decimate: keep every n-th row after it; the motion needs
-    neither. settle [s]: time at the start of each part that is left out, until initial errors have decayed (at most a
-    tenth). Converged: the torques of the last two parameters differ by less than `tolerance` of the residual.
-
-    Raises SimulationError if the loop is not stable with the current parameters, DataError, ArgumentError, and errors
-    of the estimator.
-    """
+    """The method "didim" of `closed_loop_fit`."""
     model, x = start_of(start)
     setup = experiment(model, logs, loop)
     choice("estimator", estimator, ESTIMATORS)

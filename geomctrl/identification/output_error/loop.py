@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, function, instance, listed, number
+from geomctrl.arguments import checked, choice, function, instance, listed, number, one_or_each
 from geomctrl.control.compiled.law_slopes import law_slopes
 from geomctrl.control.contracts import (
     Command,
@@ -107,29 +107,6 @@ class LoopSamples(Protocol):
         ...
 
 
-class Loop(Protocol):
-    """A sampled law between a reference and the joint torques: `ServoLoop`, or a `ControllerLoop` around any law.
-
-    It is sampled every `period` seconds. A command acts from `delay` seconds after its sample until the next command
-    acts. torque: whether logs hold the torque "commanded" at a sample, or that "applied" at the joints at that time.
-    """
-
-    period: float
-    delay: float
-    torque: str
-
-    @property
-    def gains(self) -> dict[str, np.ndarray]:
-        """The gains that can be estimated, (nv,) each."""
-        ...
-
-    def _changed(self, **changes: Any) -> Any: ...
-
-    def _running(self, robot: Robot, t: np.ndarray) -> LoopSamples: ...
-
-    def _desired(self, t: np.ndarray, n: int) -> Desired | None: ...
-
-
 @dataclass(frozen=True, eq=False)
 class ServoLoop:
     """u = kp (q_d - q) + kd (v_d - v) + ki I + feedforward + gravity, sampled, as in most drives and arms.
@@ -214,7 +191,7 @@ class _Servo:
     def __init__(self, loop: ServoLoop, robot: Robot, t: np.ndarray):
         n = self.n = robot.nv
         self.loop = loop
-        self.kp, self.kd, self.ki = (_per_joint(name, x, n) for name, x in loop.gains.items())
+        self.kp, self.kd, self.ki = (one_or_each(name, x, n) for name, x in loop.gains.items())
         for name in ("feedforward", "gravity"):
             own = getattr(loop, name)
             if own is not None and own.nv != n:
@@ -295,12 +272,6 @@ def loops_of(value: Any, n: int) -> list[Any]:
         if not same or set(loop.gains) != set(loops[0].gains):
             raise ArgumentError("loop: expected the same gains for every log")
     return loops
-
-
-def _per_joint(name: str, x: np.ndarray, n: int) -> np.ndarray:
-    if x.shape not in ((), (n,)):
-        raise ArgumentError(f"{name}: expected a number or {n}, one a joint, got shape {x.shape}")
-    return np.broadcast_to(x, (n,)).copy()
 
 
 @dataclass(frozen=True, eq=False)

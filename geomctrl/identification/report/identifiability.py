@@ -24,12 +24,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from geomctrl.identification.estimators import Estimate
-from geomctrl.identification.estimators.conditioning import MIN_COLUMN_LENGTH, MIN_SINGULAR_VALUE
+from geomctrl.identification.estimators.conditioning import MIN_COLUMN_LENGTH, MIN_NAMED_PART, weak_directions
 from geomctrl.mechanism import inertia
-from geomctrl.terms.base_parameters import BaseParameters, combinations
+from geomctrl.terms.base_parameters import BaseParameters
 
 ZERO = 1e-9  # of a row's largest coefficient: `combinations` leaves out smaller ones too
-MIN_NAMED_PART = 0.05  # of a direction of length 1: smaller parts are not written
 MIN_RELATIVE_NOISE = 1e-9  # smallest noise of a joint relative to its torque: computed logs have none
 
 
@@ -65,15 +64,10 @@ def exchanges(estimate: Estimate, correlation: np.ndarray | None = None) -> list
     live = np.flatnonzero(~dead & (unit > 0.0))  # excludes torques that are always zero
     if not len(live):
         return out
-    unit = unit[live]
-    _, s, Vt = np.linalg.svd(A[:, live] * unit, full_matrices=False)
-    for j in np.flatnonzero(s <= max(1.0, MIN_SINGULAR_VALUE * s[0]))[::-1]:
-        change = np.where(np.abs(Vt[j]) > MIN_NAMED_PART, Vt[j] * unit, 0.0)
-        lead = int(np.argmax(np.abs(Vt[j])))
-        direction = combinations((change / change[lead])[None], [lead], [symbols[k] for k in live])[0]
+    for seen, change, direction in weak_directions(A[:, live], unit[live], [symbols[k] for k in live], 1.0)[1][::-1]:
         parts = np.zeros(nb)
-        parts[live] = Vt[j]
-        out.append(OpenCombination(direction, float(s[j]), parts))
+        parts[live] = direction
+        out.append(OpenCombination(change, seen, parts))
     return out
 
 

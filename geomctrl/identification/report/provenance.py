@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from geomctrl.identification.logs import Dataset
-from geomctrl.identification.logs.reading import FileOptions
+from geomctrl.identification.logs.reading import Reading
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.identification.settings import Filtering, Settings, Validation
 from geomctrl.robot import Robot
 
-COMPARED = (bool, int, float, str, tuple, FileOptions, Filtering, Validation)  # by value; all else by identity
+COMPARED = (bool, int, float, str, tuple, Reading, Filtering, Validation)  # by value; all else by identity
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ and joint coordinates.
 
 from .fields import fields
 from .formats import FORMATS, recorded, with_wrenches
-from .options import ANGULAR, DEGREE, LINEAR, RPM, FileOptions, JointMapping, Reading, option
+from .options import ANGULAR, DEGREE, LINEAR, RPM, JointMapping, Reading, option
 from .recording import Recording, booleans, real
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "FORMATS",
     "LINEAR",
     "RPM",
-    "FileOptions",
     "JointMapping",
     "Reading",
     "Recording",

@@ -10,7 +10,7 @@ import numpy as np
 from geomctrl.identification.errors import DataError
 
 from .naming import ALIASES, named
-from .options import FileOptions, JointMapping, factor
+from .options import JointMapping, Reading, factor
 from .recording import Recording
 
 EPISODE = "episode_index"  # name of the column
@@ -60,7 +60,7 @@ def _ranges(numbers: np.ndarray) -> str:
     return ", ".join(texts[:MAX_RANGES]) + (", ..." if len(texts) > MAX_RANGES else "")
 
 
-def fields(recording: Recording, options: FileOptions) -> tuple[dict[str, Any], tuple[str, ...]]:
+def fields(recording: Recording, options: Reading) -> tuple[dict[str, Any], tuple[str, ...]]:
     """(t, q, v, a, tau in SI units and joint coordinates, `gaps` and `history`; the log's joint names, if it has
     them).
     """
@@ -89,7 +89,7 @@ def fields(recording: Recording, options: FileOptions) -> tuple[dict[str, Any], 
     return {**values, "gaps": gaps, "history": (*notes, *dropped)}, joints
 
 
-def _torques_of_currents(recording: Recording, values: dict[str, np.ndarray], o: FileOptions) -> None:
+def _torques_of_currents(recording: Recording, values: dict[str, np.ndarray], o: Reading) -> None:
     """Convert currents to torques by their gains. Raises DataError without gains, and if both could be meant."""
     i = values.pop("i", None)
     if o.current_gains is None:

@@ -111,8 +111,16 @@ def documented(options: type[Options]) -> type[Options]:
 
 @documented
 @dataclass(frozen=True)
-class FileOptions:
-    """Options for a log file: columns, units, joints, gears. Raises ArgumentError."""
+class Reading:
+    """Options for reading the log of a robot: columns, units, joints, gears, time stamps.
+
+    `metadata["help"]` of each field describes it.
+
+    Raises
+    ------
+    ArgumentError
+        If a value is invalid.
+    """
 
     keys: Mapping[str, Any] | None = option(
         None,
@@ -138,6 +146,7 @@ class FileOptions:
     episodes: Sequence[int] | None = option(
         None, "Episodes to use if a log has several: 0,2-5. They are filtered separately. Default: all."
     )
+    check_units: bool = option(True, "Raise an error if numbers look like degrees, milliseconds, currents, ...")
 
     def __post_init__(self):
         for option_name in ("keys", "units"):
@@ -150,6 +159,7 @@ class FileOptions:
         if self.rate is not None:
             number("rate", self.rate, "a positive number of hertz", lambda x: x > 0.0)
         flag("drop_bad_rows", self.drop_bad_rows)
+        flag("check_units", self.check_units)
         if self.joints is not None:
             for name in (names := listed("joints", self.joints)):
                 instance("joints", name, str, "names")
@@ -168,23 +178,3 @@ class FileOptions:
         keys = self.keys or {}
         if "tau" in keys and ("i" in keys or self.current_gains is not None):
             raise ArgumentError("keys: expected torques tau, or currents i and their current_gains, got both")
-
-
-@documented
-@dataclass(frozen=True)
-class Reading(FileOptions):
-    """Options for reading the log of a robot: columns, units, joints, gears, time stamps.
-
-    `metadata["help"]` of each field describes it.
-
-    Raises
-    ------
-    ArgumentError
-        If a value is invalid.
-    """
-
-    check_units: bool = option(True, "Raise an error if numbers look like degrees, milliseconds, currents, ...")
-
-    def __post_init__(self):
-        super().__post_init__()
-        flag("check_units", self.check_units)
