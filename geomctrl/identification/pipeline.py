@@ -16,7 +16,7 @@ from geomctrl.control.progress import with_progress_bar
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
-from .assessment import estimated_delay
+from .assessment.causes import estimated_delay
 from .assessment.similarity import compare
 from .errors import ExcitationError
 from .estimators import Estimate, fit, named

@@ -18,8 +18,8 @@ from geomctrl.identification import (
     fit,
     identify,
 )
-from geomctrl.identification.estimators import ols
 from geomctrl.identification.estimators.estimate import Estimator, Uncertainty
+from geomctrl.identification.estimators.least_squares import ols
 
 RATE, PERIOD = 100.0, 5.0
 each = pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)

@@ -11,7 +11,8 @@ from geomctrl import models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import DataError, Dataset, Filtering, Reading, identify
 from geomctrl.identification.logs.dataset import read_log
-from geomctrl.identification.logs.reading import FORMATS, formats
+from geomctrl.identification.logs.reading import formats
+from geomctrl.identification.logs.reading.formats import FORMATS
 
 ARM = models.two_link()
 MOTION = motion()

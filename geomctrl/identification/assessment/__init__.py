@@ -18,23 +18,12 @@ from dataclasses import replace
 
 from geomctrl.identification.findings import Assessment, Finding
 
-from .causes import estimated_delay
 from .evidence import Evidence
 from .fit_checks import bodies, converged, explained, model_errors, prior, unseen
 from .log_checks import excited, recorded, uncertain_parameters
 from .scales import against_masses
 from .search import confirmed, undo_mistakes
 from .trials import couplings, driving
-
-__all__ = [
-    "CHECKS",
-    "ON_ALL_ROWS",
-    "ON_ROWS",
-    "Assessment",
-    "Evidence",
-    "assess",
-    "estimated_delay",
-]
 
 ON_ROWS = (driving, couplings)
 ON_ALL_ROWS = (against_masses, excited)

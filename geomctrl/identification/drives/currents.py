@@ -21,10 +21,11 @@ import numpy as np
 from geomctrl.identification.errors import DataError, ExcitationError
 from geomctrl.identification.estimators.conditioning import MIN_SINGULAR_VALUE, correlation_factors
 from geomctrl.identification.loads.torque_rows import FactoredLogs
-from geomctrl.identification.logs import Dataset, reading
+from geomctrl.identification.logs import Dataset, Reading
 from geomctrl.identification.logs.dataset import check_robot, joints_of, read_log
-from geomctrl.identification.logs.reading import Reading
+from geomctrl.identification.logs.reading.formats import recorded
 from geomctrl.identification.logs.reading.naming import ALIASES, named
+from geomctrl.identification.logs.reading.recording import Recording
 from geomctrl.identification.logs.samples import derive
 from geomctrl.robot import Robot
 
@@ -40,7 +41,7 @@ def read_currents(
         data = source
     else:
         options = replace(options, joints=joints_of(robot, options), current_gains=1.0)
-        recording = reading.recorded(Path(source), options.topic)
+        recording = recorded(Path(source), options.topic)
         options = replace(options, keys=_keys(recording, options))
         data = Dataset._of_recording(recording, options, Path(source).stem)
     check_robot(data, robot, units=False)
@@ -49,7 +50,7 @@ def read_currents(
     return read_log(data, robot, replace(options, current_gains=None, check_units=False), resample)
 
 
-def _keys(recording: reading.Recording, options: Reading) -> dict:
+def _keys(recording: Recording, options: Reading) -> dict:
     """Column names of the caller, and names of currents for logs that also have torques."""
     keys = dict(options.keys or {})
     arrays = named(recording, keys, options.joints, options.topic).arrays

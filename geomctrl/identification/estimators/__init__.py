@@ -18,29 +18,13 @@ from geomctrl.identification.model.compressed import Compressed
 from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .choosing import PriorChoice, chosen, is_auto
-from .conditioning import regressor_condition
-from .estimate import Estimate, Estimator
+from .estimate import Estimate as Estimate
+from .estimate import Estimator
 from .folds import FOLDS
-from .least_squares import IRLS, OLS, RIDGE, WLS, irls, ols, ridge, wls
-from .semidefinite import CONSISTENT, consistent
+from .least_squares import IRLS, OLS, RIDGE, WLS
+from .semidefinite import CONSISTENT
 
 ESTIMATORS = {e.name: e for e in (OLS, WLS, IRLS, RIDGE, CONSISTENT)}
-
-__all__ = [
-    "ESTIMATORS",
-    "Estimate",
-    "Estimator",
-    "PriorChoice",
-    "choose_prior",
-    "consistent",
-    "fit",
-    "irls",
-    "named",
-    "ols",
-    "regressor_condition",
-    "ridge",
-    "wls",
-]
 
 
 def named(method: str) -> Estimator:

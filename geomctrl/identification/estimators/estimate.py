@@ -192,8 +192,6 @@ OPTION_HELP = {  # of the estimators' options, for the docstring of `fit` and fo
     "friction_signs": "Whether friction, rotor inertias and stiffnesses can not be negative.",
     "margin": "Least pseudo-inertia: P_i >= margin mass diag(l^2, l^2, l^2, 1).",
     "fixed": "Names of bodies whose parameters are known and equal the prior.",
-    "solver": "Name of the solver in cvxpy.",
-    "solver_options": "Options of the solver, by name.",
 }
 
 

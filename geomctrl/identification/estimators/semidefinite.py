@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, flag, instance, number, one_or_each
+from geomctrl.arguments import checked, flag, number, one_or_each
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.errors import DataError, SolverError
 from geomctrl.identification.logs import Dataset
@@ -28,6 +28,7 @@ from .conditioning import compressed, natural_scale, regressor_condition
 from .estimate import Estimate, Estimator
 from .least_squares import finish, prior_of, weights_of
 
+SOLVER, SOLVER_OPTIONS = "CLARABEL", {"tol_gap_rel": 1e-9, "tol_gap_abs": 1e-12, "tol_feas": 1e-10}
 MAX_NUMBER = 1e15  # in natural units, in which |b|^2 is 1: larger numbers would lose the log in rounding
 
 
@@ -112,20 +113,16 @@ def consistent(
     margin: float = 1e-6,
     fixed: Sequence[str] = (),
     weights: ArrayLike | str | None = None,
-    solver: str = "CLARABEL",
-    solver_options: dict[str, Any] | None = None,
 ) -> Estimate:
     """Least squares under P_i > 0 for every body by a semidefinite program; `fit` has the objective.
 
     There is no covariance: with active bounds the estimate is biased towards them and its errors are one-sided.
     """
     penalties = Penalties(regularization, entropic, margin, friction_signs)
-    instance("solver", solver, str, "the name of a solver")
-    solver_options = _options(solver_options)
     c = compressed(model, data)
     problem = in_natural_units(model, c, weights, prior)
     limits = BodyBounds.of(model.robot, mass_min, mass_max, total_mass, com_box, fixed)
-    x, notes = _solved(problem, penalties, limits, solver, solver_options)
+    x, notes = _solved(problem, penalties, limits)
     notes |= {"margin": margin, "entropic": entropic, "regularization": regularization}
     w = problem.weights
     out = finish(model, c, x, w, "consistent", condition=regressor_condition(model, c, w)[0], notes=notes)
@@ -218,7 +215,7 @@ class BodyBounds:
         return ", ".join(limits + ["com_box"] * bool(np.isfinite(self.boxes).any()))
 
 
-def _solved(problem: Scaled, penalties: Penalties, limits: BodyBounds, solver, options) -> tuple[np.ndarray, dict]:
+def _solved(problem: Scaled, penalties: Penalties, limits: BodyBounds) -> tuple[np.ndarray, dict]:
     """(x, notes) of the program's solution."""
     import cvxpy as cp
 
@@ -234,7 +231,7 @@ def _solved(problem: Scaled, penalties: Penalties, limits: BodyBounds, solver, o
     if limits.total is not None:
         constraints.append(cp.sum([link[0] for link in links]) == limits.total / problem.mass)
     program = cp.Problem(cp.Minimize(_objective(cp, problem, penalties, y, pseudo)), constraints)
-    status = _run(program, solver, options)
+    status = _run(program)
     if status not in ("optimal", "optimal_inaccurate"):
         _explain(status, limits)
     x = problem.scale * y.value
@@ -245,7 +242,7 @@ def _solved(problem: Scaled, penalties: Penalties, limits: BodyBounds, solver, o
     return x, {
         "status": status,
         "converged": status == "optimal",
-        "solver": solver,
+        "solver": SOLVER,
         "seconds": program.solver_stats.solve_time,
     }
 
@@ -263,24 +260,22 @@ def _objective(cp, problem, penalties, y, pseudo):
     return objective
 
 
-def _run(program, solver: str, options: dict[str, Any]) -> str:
+def _run(program) -> str:
     """The status of the program; every exception of the solver is raised as SolverError.
 
     Overflow warnings are suppressed, because the status reports the result. A panic of a solver written in Rust is not
     an Exception; Ctrl-C and other exits of the process are passed on.
     """
-    if solver == "CLARABEL":
-        options = {"tol_gap_rel": 1e-9, "tol_gap_abs": 1e-12, "tol_feas": 1e-10, **options}
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # the status reports cvxpy's warning "inaccurate"
-            program.solve(solver=solver, **options)
+            program.solve(solver=SOLVER, **SOLVER_OPTIONS)
     except BaseException as error:
         if not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
             raise
         status = program.status or "failed"
         raise SolverError(
-            f"{solver} failed (status {status}): {type(error).__name__}: {error}; try joints weighted by their noise"
+            f"{SOLVER} failed (status {status}): {type(error).__name__}: {error}; try joints weighted by their noise"
             " (identify: --noise-weights), or a stronger prior (--prior-weight)",
             status=status,
         ) from error
@@ -306,18 +301,10 @@ def _require_physical(estimate: Estimate, limits: BodyBounds, penalties: Penalti
     if bad:
         body, why = next(iter(bad.items()))
         raise SolverError(
-            f"{estimate.notes['solver']}: status {estimate.notes['status']}, but body {body!r} is not physical: {why};"
+            f"{SOLVER}: status {estimate.notes['status']}, but body {body!r} is not physical: {why};"
             f" try a larger margin than {penalties.margin:g}",
             status=estimate.notes["status"],
         )
-
-
-def _options(solver_options) -> dict[str, Any]:
-    if solver_options is not None and not (
-        isinstance(solver_options, Mapping) and all(isinstance(name, str) for name in solver_options)
-    ):
-        raise ArgumentError(f"solver_options: expected a mapping of names to values, got {solver_options!r:.60}")
-    return dict(solver_options or {})
 
 
 def _numbers_of(robot, names) -> list[int]:

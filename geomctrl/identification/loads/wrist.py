@@ -21,10 +21,11 @@ import numpy as np
 from geomctrl.arguments import checked, instance, listed
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.errors import DataError, ExcitationError
-from geomctrl.identification.logs import Dataset, filters, reading
+from geomctrl.identification.logs import Dataset, Reading, filters
 from geomctrl.identification.logs.dataset import check_robot, joints_of, read_log
-from geomctrl.identification.logs.reading import Reading
-from geomctrl.identification.logs.reading.recording import real
+from geomctrl.identification.logs.reading.fields import fields
+from geomctrl.identification.logs.reading.formats import with_wrenches
+from geomctrl.identification.logs.reading.recording import Recording, real
 from geomctrl.identification.logs.samples import Processing, derive
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
@@ -216,7 +217,7 @@ def read_wrenches(
         t = source.t
         data = derive(source, tau=_holding(source, robot), mask=np.ones((len(source), robot.nv), bool))
     else:
-        moving, *sensors = reading.with_wrenches(Path(source), options.topic)
+        moving, *sensors = with_wrenches(Path(source), options.topic)
         recording = _sensor(sensors, wrench) if sensors else moving
         _require_frame(recording, robot, sensor)
         alone = wrench if not sensors or _several(wrench) else None
@@ -233,7 +234,7 @@ def _several(wrench: Any) -> bool:
     return wrench is not None and not isinstance(wrench, str) and len(listed("wrench", wrench)) > 1
 
 
-def _sensor(sensors: Sequence[reading.Recording], wrench: Any) -> reading.Recording:
+def _sensor(sensors: Sequence[Recording], wrench: Any) -> Recording:
     """The requested wrench topic of a bag. Raises DataError."""
     topics = {next(name for name in x.arrays if name.endswith("/wrench/force/x"))[:-15]: x for x in sensors}
     there, label = ", ".join(topics), sensors[0].label
@@ -256,7 +257,7 @@ def _sensor(sensors: Sequence[reading.Recording], wrench: Any) -> reading.Record
     return matching[0]
 
 
-def _require_frame(recording: reading.Recording, robot: Robot, sensor: str) -> None:
+def _require_frame(recording: Recording, robot: Robot, sensor: str) -> None:
     """Raise DataError if the log names another frame of the robot for its wrenches."""
     try:
         log_frame = robot.frame(recording.frame) if recording.frame else None
@@ -272,7 +273,7 @@ def _require_frame(recording: reading.Recording, robot: Robot, sensor: str) -> N
         )
 
 
-def wrench_columns(recording: reading.Recording, wrench: Any) -> list[str]:
+def wrench_columns(recording: Recording, wrench: Any) -> list[str]:
     """The names of an array (N, 6), or of the columns of forces and moments. Raises DataError."""
     names = list(recording.arrays)
     if wrench is not None:
@@ -323,7 +324,7 @@ def _usual(names: Sequence[str]) -> list[list[str]]:
     return ways + [[word] for word in NUMBERED]
 
 
-def _motion(recording: reading.Recording, robot: Robot, options: Reading, label: str) -> Dataset:
+def _motion(recording: Recording, robot: Robot, options: Reading, label: str) -> Dataset:
     """The log without its wrench and torques."""
     joints = joints_of(robot, options)
     n = len(next(iter(recording.arrays.values()), ()))
@@ -333,9 +334,7 @@ def _motion(recording: reading.Recording, robot: Robot, options: Reading, label:
     arrays = (np.asarray(x) for x in recording.arrays.values())
     has_holes = any(x.dtype.kind == "f" and np.isnan(x).any() for x in arrays)  # rows of several topics
     rows = options.drop_bad_rows or has_holes
-    values, names = reading.fields(
-        silent, replace(options, keys=keys, joints=joints, current_gains=None, drop_bad_rows=rows)
-    )
+    values, names = fields(silent, replace(options, keys=keys, joints=joints, current_gains=None, drop_bad_rows=rows))
     processing = Processing(history=values.pop("history"))
     data = Dataset(**values, processing=processing, label=label, names=names)
     return derive(data, tau=_holding(data, robot))
@@ -347,7 +346,7 @@ def _holding(data: Dataset, robot: Robot) -> np.ndarray:
     return robot.gravity_force(data.q)
 
 
-def _times_and_wrenches(recording: reading.Recording, columns: list[str], options: Reading):
+def _times_and_wrenches(recording: Recording, columns: list[str], options: Reading):
     """(t, W (N, 6)) of the rows that have a wrench."""
     label = recording.label
     parts = [real(label, "wrench", recording.arrays[name]) for name in columns]
@@ -357,10 +356,10 @@ def _times_and_wrenches(recording: reading.Recording, columns: list[str], option
     keys = {k: x for k, x in (options.keys or {}).items() if k == "t"}
     units = {k: x for k, x in (options.units or {}).items() if k == "t"}
     times = {name: x for name, x in recording.arrays.items() if name not in columns}
-    alone = reading.Recording(label, {**times, "no angles": W, "no torques": W}, "array")
+    alone = Recording(label, {**times, "no angles": W, "no torques": W}, "array")
     keys |= {"q": "no angles", "tau": "no torques"}
     kept = bool(np.isnan(W).any()) or options.drop_bad_rows
-    values, _ = reading.fields(alone, Reading(keys, units, rate=options.rate, drop_bad_rows=kept))
+    values, _ = fields(alone, Reading(keys, units, rate=options.rate, drop_bad_rows=kept))
     return values["t"], values["tau"]
 
 

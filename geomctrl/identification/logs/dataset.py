@@ -21,8 +21,11 @@ from geomctrl.files import whole
 from geomctrl.identification.errors import DataError
 from geomctrl.robot import Robot
 
-from . import parts, reading, signals
-from .reading import ANGULAR, DEGREE, LINEAR, RPM, Reading, recorded
+from . import parts, signals
+from .reading.fields import fields
+from .reading.formats import recorded
+from .reading.options import ANGULAR, DEGREE, LINEAR, RPM, Reading
+from .reading.recording import Recording
 from .samples import Processing, Samples, derive
 
 LAG_SECONDS = 0.1  # s: short compared with a robot's reversals, long enough to move by more than an encoder step
@@ -222,19 +225,17 @@ class Dataset(Samples):
             instance("label", label, str, "words")
         if not isinstance(source, Mapping):
             path = path_of("source", source)
-            recording = reading.recorded(path, file_options.topic)
+            recording = recorded(path, file_options.topic)
             return cls._of_recording(recording, file_options, label or path.stem, names)
         if not all(isinstance(name, str) for name in source):
             raise ArgumentError(f"source: expected arrays by name, got {source!r:.60}")
-        recording = reading.Recording(label or "log", source, "array")
+        recording = Recording(label or "log", source, "array")
         return cls._of_recording(recording, file_options, recording.label, names)
 
     @classmethod
-    def _of_recording(
-        cls, recording: reading.Recording, options: Reading, label: str, names: Sequence[str] = ()
-    ) -> Dataset:
+    def _of_recording(cls, recording: Recording, options: Reading, label: str, names: Sequence[str] = ()) -> Dataset:
         """Create a log from the numbers of a recording."""
-        values, joints = reading.fields(recording, options)
+        values, joints = fields(recording, options)
         processing = Processing(history=values.pop("history"))
         return cls(**values, processing=processing, label=label, names=tuple(names) or joints)
 

@@ -13,8 +13,8 @@ from geomctrl.arguments import number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
-from . import reading
 from .filters import MAX_JITTER
+from .reading.recording import booleans
 from .samples import Log, Samples, derive
 
 GRID_SAMPLES = 1 << 14  # number of times at which positions are compared first
@@ -216,7 +216,7 @@ MIN_STRETCH = 16  # samples: shorter parts can not be filtered
 def select(data: Log, keep: np.ndarray, label: str | None = None) -> Log:
     """Return the samples where `keep` (N,) is True; every gap starts a new uninterrupted part."""
     _check_label(label)
-    keep = reading.booleans("keep", keep)
+    keep = booleans("keep", keep)
     if keep.shape != (len(data),):
         raise ArgumentError(f"keep: expected {len(data)} booleans, got shape {keep.shape}")
     indices = np.flatnonzero(keep)

@@ -17,7 +17,8 @@ from geomctrl.arguments import count, instance, number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
-from . import filters, reading
+from . import filters
+from .reading.recording import booleans, real
 
 
 class Processing(NamedTuple):
@@ -153,7 +154,7 @@ def _put(samples: Samples, values: dict[str, Any]) -> None:
 
 
 def _numbers(label: str, name: str, value: Any, ndim: int) -> np.ndarray:
-    x = value if _is_shareable(value) else reading.real(label, name, value)
+    x = value if _is_shareable(value) else real(label, name, value)
     if x.ndim != ndim:
         shape = "(N,)" if ndim == 1 else "(N, joints)"
         raise DataError(f"{label}: {name}: expected shape {shape}, got {x.shape}")
@@ -172,7 +173,7 @@ def _is_shareable(x) -> bool:
 
 
 def _mask(label, mask_or_none, shape):
-    mask = np.ones(shape, dtype=bool) if mask_or_none is None else reading.booleans("mask", mask_or_none).copy()
+    mask = np.ones(shape, dtype=bool) if mask_or_none is None else booleans("mask", mask_or_none).copy()
     mask = np.repeat(mask[:, None], shape[1], axis=1) if mask.ndim == 1 else mask
     if mask.shape != shape or mask.dtype != bool:
         raise DataError(f"{label}: mask: expected booleans of shape {shape}, got {mask.shape}")

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.identification.logs import Dataset
-from geomctrl.identification.logs.reading import Reading
+from geomctrl.identification.logs import Dataset, Reading
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.identification.settings import Filtering, Settings, Validation
 from geomctrl.robot import Robot

@@ -272,8 +272,6 @@ EXAMPLES = {
             "margin": number(1e-6, negative=False),
             "fixed": ["link1"],
             "weights": WEIGHTS,
-            "solver": "CLARABEL",
-            "solver_options": {},
         },
         forms=["mass_max", "total_mass"],
         compare=False,

@@ -4,25 +4,3 @@ Each format is a file in this package and a row of `formats.FORMATS`; it produce
 `naming` decides which of them are t, q, v, a, tau or currents, and of which joint; `fields` converts them to SI units
 and joint coordinates.
 """
-
-from .fields import fields
-from .formats import FORMATS, recorded, with_wrenches
-from .options import ANGULAR, DEGREE, LINEAR, RPM, JointMapping, Reading, option
-from .recording import Recording, booleans, real
-
-__all__ = [
-    "ANGULAR",
-    "DEGREE",
-    "FORMATS",
-    "LINEAR",
-    "RPM",
-    "JointMapping",
-    "Reading",
-    "Recording",
-    "booleans",
-    "fields",
-    "option",
-    "real",
-    "recorded",
-    "with_wrenches",
-]
