@@ -70,9 +70,7 @@ def listing(kind: str, seen: str, items: Sequence[str], advice: str, fatal: bool
 
 
 def ignorable(name: str, kinds: Any) -> tuple[str, ...]:
-    """Return the kinds of findings to ignore after checking that they are keys of KINDS, or "all". Raises
-    ArgumentError.
-    """
+    """Return the kinds of findings to ignore after checking that they are keys of KINDS, or "all"."""
     if isinstance(kinds, str) or not isinstance(kinds, Sequence):
         raise ArgumentError(f"{name}: expected kinds of findings, a list of names, got {kinds!r:.60}")
     for kind in kinds:

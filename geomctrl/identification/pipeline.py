@@ -192,10 +192,7 @@ class _Identification:
         return filter_
 
     def _chosen(self, model: RegressorModel, training: Dataset, every_row: Dataset) -> RegressorModel:
-        """The model with the friction smoothing, rotors and friction curves that cross-validation selects.
-
-        By default all three are selected if no model is given.
-        """
+        """The model with the friction smoothing, rotors and friction curves that cross-validation selects."""
         own, settings, by_default = model.smoothing, self.settings, self.given_model is None
         smoothing, rotors = (
             by_default if wanted is None else wanted for wanted in (settings.choose_smoothing, settings.choose_rotors)

@@ -103,8 +103,7 @@ def delay(model: RegressorModel, rows: Rows, fit: FreeFit) -> tuple[float, float
 
 
 def estimated_delay(filtering: Filtering, model: RegressorModel, log: Dataset) -> float:
-    """The delay [s] of torques behind positions in an unfiltered log. Cut-offs are chosen again with the delay undone,
-    because a long delay makes them poor."""
+    """The delay [s] of torques behind positions in an unfiltered log."""
     total = 0.0
     for _ in range(DELAY_PASSES):
         shifted = without_delay(log, total) if total else log

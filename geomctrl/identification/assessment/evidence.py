@@ -158,10 +158,7 @@ class Explanation:
 
 
 def free_fit(data: Products, independent: np.ndarray, iterations: int = 3, start: np.ndarray | None = None) -> FreeFit:
-    """The maximum of L: least squares, each joint weighted by the root of its freedom over its residual.
-
-    independent (nv,): independent residuals of each joint; start: initial weights.
-    """
+    """The maximum of L: least squares, each joint weighted by the root of its freedom over its residual."""
     norms = data.norms
     live, freedom = norms > 0.0, np.maximum(independent, MIN_INDEPENDENT)
     size = np.where(live, norms, 1.0)
@@ -185,12 +182,9 @@ def fit_rows(model: RegressorModel, rows: Rows, extra: np.ndarray | None = None)
 
 
 def fit_rows_like(model: RegressorModel, rows: Rows, fit: FreeFit, order: np.ndarray) -> FreeFit:
-    """The same with another fit's numbers of independent residuals; order: as in `FreeFit.evidence_over`.
-
-    The likelihood has several maxima: joints that a mistake leaves unexplained have little weight and keep it. The
-    search therefore starts from the other fit's weights, and from equal weights.
-    """
+    """The same with another fit's numbers of independent residuals; order: as in `FreeFit.evidence_over`."""
     data, _, _ = _rows_products(model, rows, None)
+    # the likelihood has several maxima: joints that a mistake leaves unexplained have little weight and keep it
     both = [free_fit(data, fit.independent[order], start=start) for start in (fit.weights[order], None)]
     return max(both, key=lambda candidate: candidate.evidence_over(fit, order))
 

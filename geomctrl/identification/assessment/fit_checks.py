@@ -137,8 +137,7 @@ def steps(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def shape_of(rows: Rows, columns: np.ndarray, residual: np.ndarray, used: np.ndarray) -> float:
-    """Share of a residual's power that columns (samples of the motion, m), low-passed as torques are, explain. Blocks
-    of time are predicted from each other."""
+    """Share of a residual's power that columns (samples of the motion, m), low-passed as torques are, explain."""
     assert rows.motion is not None
     _, (A,) = rows.motion.at(rows.t - rows.lag, rows.motion.passed(columns))
     A, residual = A[used], residual[used]

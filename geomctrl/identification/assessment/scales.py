@@ -115,8 +115,7 @@ def profiles(model: RegressorModel, rows: Rows, fit: FreeFit) -> list[Profile]:
 
 
 def _of(joints: tuple[int, ...], model: RegressorModel, rows: Rows, data: Products, fit: FreeFit) -> Profile:
-    """The profile. If the best scale is far from 1, the number of independent residuals is that at the best scale,
-    because torques in a wrong unit leave correlated residuals, like anything that a model can not explain."""
+    """The profile, with the number of independent residuals at its best scale if that is far from 1."""
     first = _profile(joints, data, fit)
     if first.evidence < MIN_EVIDENCE or abs(first.log_scale) < MIN_LOG_SCALE:
         return first

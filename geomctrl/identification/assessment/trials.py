@@ -183,11 +183,7 @@ def undecided(evidence: Evidence, rows: Rows, all_: list[TrialFit]) -> list[str]
 
 
 def _apart(model: RegressorModel, rows: Rows, fit: FreeFit, joints: tuple[int, ...]) -> float:
-    """Log likelihood of two joints' correlated residuals over that of independent ones.
-
-    A trial that adds one joint's torque to another's mixes their noise: sums of log residuals then change, the
-    determinant of the residuals' covariance does not.
-    """
+    """Log likelihood of two joints' correlated residuals over that of independent ones."""
     i, j = joints
     both = rows.used[:, i] & rows.used[:, j]
     r = (rows.torques(model) - rows.regressor(model) @ fit.values)[both][:, [i, j]]
@@ -340,10 +336,7 @@ def _probability(share: np.ndarray, freedom: np.ndarray) -> np.ndarray:
 
 
 def explained(Y: np.ndarray, motion: np.ndarray, torques: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """(nv, nv): the share of joint i's squared residual that columns of joint j's motion would remove.
-
-    Y (n, nv, nb), motion (n, nv, 3), torques (n, nv), weights w (n, nv), 0 for unused torques.
-    """
+    """(nv, nv): the share of joint i's squared residual that columns of joint j's motion would remove."""
     n = torques.shape[1]
     A = (Y * w[..., None]).transpose(1, 0, 2)
     Q = _orthonormal(A.reshape(-1, A.shape[-1]))

@@ -33,10 +33,7 @@ from geomctrl.robot import Robot
 def read_currents(
     source: Dataset | str | Path, robot: Robot, options: Reading, resample: float | None = None
 ) -> Dataset:
-    """The log with currents [A] in its `tau`, as `read_log` returns logs; for a Dataset, tau are currents.
-
-    Torques in the log are ignored. Raises DataError.
-    """
+    """The log with currents [A] in its `tau`, as `read_log` returns logs; for a Dataset, tau are currents."""
     if isinstance(source, Dataset):
         data = source
     else:

@@ -81,13 +81,6 @@ class Interior:
                 return y, near
             mu = max(mu * SHRINK, LAST_MU)
 
-    def distance_minimum(self, log: Quadratic, entropic: float, start: np.ndarray) -> tuple[np.ndarray, float]:
-        """(y, Newton's decrement there) of the log and the entropic distance alone, which keeps bodies physical."""
-        smooth = _Smooth(self, log, 0.0, entropic)
-        y = self._centre(smooth, start, 0.0)
-        gradient, H = smooth.derivatives(y)
-        return y, float(np.sqrt(max(gradient @ _solve(H, gradient), 0.0)))
-
     def _centre(self, smooth: _Smooth, y: np.ndarray, mu: float) -> np.ndarray:
         value = self._value(smooth, y, mu)
         for _ in range(MAX_STEPS):

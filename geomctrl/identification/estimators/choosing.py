@@ -342,11 +342,7 @@ def with_chosen_prior(
     findings: list[Finding],
     say: Callable[[str, float], None],
 ) -> dict[str, Any]:
-    """The options for `fit`: those that are open or "auto" are chosen by cross-validation. Reasons are added to the
-    notes, findings to the doubts. For an estimator without a prior the options are returned unchanged.
-
-    Open are the weights of joints, and all weights of the prior if none of them is given.
-    """
+    """The options for `fit`: weights that are open or "auto" are chosen; notes and findings get the reasons."""
     options = dict(options)
     if estimator.prior_weight is None:
         return options

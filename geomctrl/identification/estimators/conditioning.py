@@ -34,10 +34,7 @@ def compressed(model: RegressorModel, data: Dataset | Compressed) -> Compressed:
 def regressor_condition(
     model: RegressorModel, data: Dataset | Compressed, weights: ArrayLike | None = None
 ) -> tuple[float, list[str]]:
-    """(condition number, directions that the log does not excite) of the base regressor with columns of unit length.
-
-    A direction is written as the combination of base parameters that can be changed without changing torques.
-    """
+    """(condition number, directions that the log does not excite) of the base regressor with columns of unit length."""
     A, _ = compressed(model, data).system(weights)
     A = A[:, model.base.columns]
     A = np.vstack((A, np.zeros((max(0, A.shape[1] - len(A)), A.shape[1]))))  # fewer rows than parameters

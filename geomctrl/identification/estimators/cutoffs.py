@@ -292,10 +292,7 @@ class LogFilter:
 
 
 def chosen_cutoffs(settings: Filtering, model: RegressorModel, data: Dataset) -> tuple[Cutoffs | None, list[Finding]]:
-    """(cut-offs chosen from those torques of a log that are trusted; findings).
-
-    None if a cut-off is given or the log is too short. Raises DataError, ArgumentError.
-    """
+    """(cut-offs chosen from those torques of a log that are trusted; findings)."""
     if settings.cutoff is not None:
         return None, []
     first = LogFilter.of(settings, data)
@@ -330,10 +327,7 @@ def white_noise(x: np.ndarray, rate: float, above: float) -> np.ndarray | None:
 def with_bias_of_noise(
     estimate: Estimate, part: Dataset, training: Dataset, filter_: LogFilter
 ) -> tuple[Estimate, str | None]:
-    """(the estimate whose covariance includes the bias from motion noise, a note if the bias matters).
-
-    part: the training data before `filter_` produced `training` from it.
-    """
+    """(the estimate whose covariance includes the bias from motion noise, a note if the bias matters)."""
     field = "v" if part.v is not None and filter_.measured_velocities else "q"
     x = np.asarray(getattr(part, field))
     shift = None if estimate.covariance is None else _shift(estimate, part, training, filter_, field, x)

@@ -150,14 +150,7 @@ def ridge(
     strength: float = 1e-3,
     weights: ArrayLike | None = None,
 ) -> Estimate:
-    """Minimises |w (Y x - tau)|^2 / |w tau|^2 + strength |S^-1 (x - prior)|^2 over all parameters.
-
-    prior (size,): default the model's own parameters. S: the natural units of each parameter, see `natural_scale`.
-    The covariance combines noise with an error S of the prior in every parameter, whatever the strength: with
-    H = A^T A + strength S^-2, H^-1 (A^T V A + strength^2 S^-2) H^-1, the mean square error of ridge regression (Hoerl
-    and Kennard 1970) for parameters N(prior, S^2); `folds.scatter` corrects the first part. The H^-1 of a posterior
-    would treat the strength as knowledge.
-    """
+    """Minimises |w (Y x - tau)|^2 / |w tau|^2 + strength |S^-1 (x - prior)|^2 over all parameters."""
     strength = number("strength", strength, "a positive number", lambda x: x > 0.0)
     c, x0 = compressed(model, data), prior_of(model, prior)
     w = weights_of(model, c, weights)
@@ -231,10 +224,7 @@ MIN_SLOPE = 0.01  # smallest derivative of psi, which keeps the influence of row
 def irls(
     model: RegressorModel, data: Dataset, loss: str = "huber", threshold: float | None = None, iterations: int = 50
 ) -> Estimate:
-    """Iteratively reweighted least squares: joints by their noise, samples by their residuals; see `OPTION_HELP`.
-
-    It has converged if the last iteration changed base parameters by less than STEP_TOLERANCE of their norm.
-    """
+    """Iteratively reweighted least squares: joints by their noise, samples by their residuals; see `OPTION_HELP`."""
     if not isinstance(data, Dataset):
         raise ArgumentError("data: irls reads the samples again and again: expected a Dataset")
     choice("loss", loss, ("huber", "bisquare"))

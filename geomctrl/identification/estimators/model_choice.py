@@ -77,10 +77,7 @@ class Prediction:
         return float(np.exp(0.5 * np.log(relative).mean()))
 
     def worse_than(self, other: Prediction) -> bool:
-        """Whether it predicts worse by more than a standard error, that of the blocks' shares of the difference.
-
-        The difference of log errors is, to first order, the sum over blocks of those of squares over their mean.
-        """
+        """Whether it predicts worse by more than a standard error, that of the blocks' shares of the difference."""
         mean = 0.5 * (self.squares + other.squares).sum(axis=0)
         alive = mean > MIN_RELATIVE_ERROR**2 * self.size
         shares = ((self.squares - other.squares)[:, alive] / mean[alive]).sum(axis=1)
@@ -122,11 +119,7 @@ Chosen = tuple[RegressorModel, str]
 
 
 def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset) -> Chosen:
-    """(the model with the width that predicts best, a note); every_row: `training` before resting rows were masked.
-
-    The model is unchanged if it has no Coulomb friction (then without a note), or if joints have too few rows in
-    blocks.
-    """
+    """(the model with the width that predicts best, a note); every_row: `training` before resting rows were masked."""
     if not len(model.by_kind["coulomb"]):
         return model, ""
     training, every_row = _as_recorded(training), _as_recorded(every_row)
@@ -147,10 +140,7 @@ def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset)
 
 
 def with_best_rotors(model: RegressorModel, training: Dataset, every_row: Dataset) -> Chosen:
-    """(the model, with rotor inertias if blocks are predicted clearly worse without them; a note).
-
-    A rotor's kinetic energy does not depend on the robot's posture; without its column the links become heavier.
-    """
+    """(the model, with rotor inertias if blocks are predicted clearly worse without them; a note)."""
     blocks = _compressed(model, training, every_row)
     if not _has_rows_in_every_block(blocks[0]):
         return model, f"none, {TOO_SHORT}"

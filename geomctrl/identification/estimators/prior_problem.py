@@ -34,10 +34,7 @@ PLACEHOLDER_TOLERANCE = 1e-9  # relative difference up to which bodies are copie
 
 
 def usable(bodies: np.ndarray) -> np.ndarray:
-    """(n,) bool: which bodies (n, 10) have usable mass and size.
-
-    Excluded are impossible bodies (no mass, no extent) and placeholders: three bodies or more that are all equal.
-    """
+    """(n,) bool: which bodies (n, 10) are neither impossible nor placeholders, three or more that are all equal."""
     bodies = np.asarray(bodies, float)
     good = np.array(inertia.is_physical(bodies, strict=True)) & (bodies[:, 0] > 0.0)
     if len(bodies) >= 3 and np.abs(bodies - bodies[0]).max() <= PLACEHOLDER_TOLERANCE * np.abs(bodies[0]).max():

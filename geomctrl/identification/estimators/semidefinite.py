@@ -114,10 +114,7 @@ def consistent(
     fixed: Sequence[str] = (),
     weights: ArrayLike | str | None = None,
 ) -> Estimate:
-    """Least squares under P_i > 0 for every body by a semidefinite program; `fit` has the objective.
-
-    There is no covariance: with active bounds the estimate is biased towards them and its errors are one-sided.
-    """
+    """Least squares under P_i > 0 for every body by a semidefinite program; `fit` has the objective."""
     penalties = Penalties(regularization, entropic, margin, friction_signs)
     c = compressed(model, data)
     problem = in_natural_units(model, c, weights, prior)
@@ -188,8 +185,7 @@ class BodyBounds:
         return ~np.isin(np.arange(len(self.low)), self.fixed)
 
     def linear(self, scaled: Scaled, signs: bool, slack: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-        """C (rows, size), d with C y <= d: bounds widened by `slack`, and friction >= 0 if `signs`. Bounds beyond
-        MAX_NUMBER are left out, because they spoil a solver's conditioning."""
+        """C (rows, size), d with C y <= d: bounds widened by `slack`, and friction >= 0 if `signs`."""
         model, unit = scaled.model, np.eye(scaled.model.size)
         rows = list(-unit[model.positive]) if signs else []
         d = [0.0] * len(rows)
@@ -261,16 +257,13 @@ def _objective(cp, problem, penalties, y, pseudo):
 
 
 def _run(program) -> str:
-    """The status of the program; every exception of the solver is raised as SolverError.
-
-    Overflow warnings are suppressed, because the status reports the result. A panic of a solver written in Rust is not
-    an Exception; Ctrl-C and other exits of the process are passed on.
-    """
+    """The status of the program; every exception of the solver is raised as SolverError."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # the status reports cvxpy's warning "inaccurate"
             program.solve(solver=SOLVER, **SOLVER_OPTIONS)
     except BaseException as error:
+        # a panic of a solver written in Rust is no Exception; Ctrl-C and other exits of the process are passed on
         if not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
             raise
         status = program.status or "failed"

@@ -160,10 +160,7 @@ class Clearances:
         return self._distances(self.ends(q))[0]
 
     def with_gradient(self, q: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        """(distances (N, C), a function that takes G (N, C) to sum_c G_c d(distance_c)/dq (N, nv)).
-
-        Gradients assume that no capsule's segment intersects a box.
-        """
+        """(distances (N, C), a function that takes G (N, C) to sum_c G_c d(distance_c)/dq (N, nv))."""
         values, where, n = self._distances(self.ends(q))
         sides = self._bodies()
 

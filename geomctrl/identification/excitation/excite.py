@@ -34,10 +34,7 @@ MAX_INTERVALS = 200_000  # intervals
 
 
 def margins(model: RegressorModel, limits: Limits, trajectory: Trajectory) -> dict[str, np.ndarray]:
-    """Remaining distance from each joint's limit (nv,) by name (position, velocity, acceleration, jerk, torque).
-
-    It is a fraction of the limit (for positions of half the range), negative outside.
-    """
+    """Remaining distance from each joint's limit (nv,) by name (position, velocity, acceleration, jerk, torque)."""
     t = np.linspace(0.0, trajectory.duration, FINE_SAMPLES)
     q, v, a = trajectory.at(t)
     beyond = (t[1] - t[0]) ** 2 / 8.0

@@ -94,10 +94,7 @@ def limits_of(
 
 
 def noise_of(robot: Robot, noise: ArrayLike | None) -> np.ndarray:
-    """Standard deviations of torque samples (nv,) [N m, N]: as given, else 1 % of the effort limits, else 1.
-
-    Raises ArgumentError.
-    """
+    """Standard deviations of torque samples (nv,) [N m, N]: as given, else 1 % of the effort limits, else 1."""
     own = robot.limits.effort
     default = np.where(np.isfinite(own) & (own > 0.0), 0.01 * own, 1.0)
     return one_or_each("noise", default if noise is None else noise, robot.nv, "a number > 0", positive)

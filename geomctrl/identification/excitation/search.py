@@ -43,10 +43,7 @@ def slacks(problem: Problem, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def postures(problem: Problem, q0: ArrayLike | None) -> np.ndarray:
-    """(K, nv) feasible postures without collisions, those with most slack first; only q0 if it is given.
-
-    Raises ArgumentError for a q0 outside the limits, ExcitationError, naming the obstacle, if there is no posture.
-    """
+    """(K, nv) feasible postures without collisions, those with most slack first; only q0 if it is given."""
     limits, nv = problem.limits, problem.robot.nv
     if q0 is not None:
         q0 = checked("q0", q0, ())
@@ -127,11 +124,7 @@ def _repaired(problem: Problem, q: np.ndarray) -> np.ndarray:
 
 
 def random_motion(problem: Problem, centre: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """z of a random motion about a posture, START_SIZE of the largest size within all limits at the samples.
-
-    Every joint is scaled to its own limits, then all shrink together until torques and clearances hold too. Raises
-    ExcitationError if they never do.
-    """
+    """z of a random motion about a posture, START_SIZE of the largest size within all limits at the samples."""
     limits = problem.limits
     move = rng.normal(size=(problem.robot.nv, problem.B.shape[2]))
     move -= np.outer((problem.B[0] @ move.T).mean(axis=0), problem.still)

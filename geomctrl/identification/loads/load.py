@@ -245,11 +245,7 @@ def _shares(columns: Columns, s: Solved) -> dict[str, str]:
 def filtered(
     logs: list[Dataset], robot: Robot, filtering: Filtering, model: RegressorModel | None = None
 ) -> tuple[list[Dataset], list[Finding]]:
-    """The logs, low-passed at the same frequencies so that the filters' effect cancels, and findings.
-
-    Cut-offs that are not given are chosen from the last log; without a `model` to explain its torques, and if it is
-    too short, they are five times the bandwidth of the motion.
-    """
+    """The logs, low-passed at the same frequencies so that the filters' effect cancels, and findings."""
     names = [data.names for data in logs]
     if any(a != b and not _numbered(a) and not _numbered(b) for a in names for b in names):
         raise DataError(f"{logs[-1].label}: joints: expected those of {logs[0].label!r}, got {', '.join(names[-1])}")

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.identification.errors import SolverError
-from geomctrl.identification.estimators.barrier import Bounds, Interior, Quadratic
+from geomctrl.identification.estimators.barrier import BASIS
 from geomctrl.identification.estimators.conditioning import MIN_SINGULAR_VALUE
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.model.columns import INERTIAL
@@ -38,7 +38,6 @@ from .torque_rows import Solved, solved
 
 DENSITY = 2000.0  # kg/m^3: between plastics and steel, for loads of unknown shape
 REACH = 0.2  # m from the frame: range of an undetermined centre of mass
-MAX_DECREMENT = 1e-5  # of Newton's method at the nearest body
 MIN_MASS = 1e-3  # kg: replaces an undetermined mass
 Z95 = 1.959963984540054  # of the normal distribution
 
@@ -127,18 +126,40 @@ def _nearest(W, b, prior, scale) -> np.ndarray:
     Nesterov and Nemirovskii 1994).
     """
     R, y = W * scale, prior / scale
-    free = np.ones(10, bool)
-    problem = Interior(y, 1, Bounds(np.zeros((0, 10)), np.zeros(0), free[:1], free), 0.0)
-    weight, decrement = max(1.0, float(np.sum((R @ y - b) ** 2))), np.inf
-    while True:
-        log = Quadratic.of(R / np.sqrt(weight), b / np.sqrt(weight))
-        y, decrement = problem.distance_minimum(log, 2.0, y)
-        if weight == 1.0:
-            break
-        weight = max(0.1 * weight, 1.0)
-    if decrement > MAX_DECREMENT:
-        raise SolverError(f"the nearest body was not found: Newton's decrement is {decrement:.3g}; see the log's units")
-    return y * scale
+    basis, P0 = BASIS * scale[:, None, None], inertia.pseudo(prior)
+    pull = np.einsum("ij,kij->k", np.linalg.inv(P0), basis)
+    weight = max(1.0, float(np.sum((R @ y - b) ** 2)))
+    while weight > 1.0:
+        y = _minimum(R / np.sqrt(weight), b / np.sqrt(weight), basis, pull, y, 1e-2)
+        weight *= 0.1
+    return _minimum(R, b, basis, pull, y, 1e-6) * scale
+
+
+def _minimum(R, b, basis, pull, y, close: float) -> np.ndarray:
+    """Newton's method with halved steps on 1/2 |R y - b|^2 + pull y - log det P(y), to a decrement of `close`."""
+
+    def value(y):
+        sign, logarithm = np.linalg.slogdet(P := np.einsum("k,kij->ij", y, basis))
+        inside = sign > 0.0 and np.linalg.eigvalsh(P)[0] > 0.0
+        return 0.5 * np.sum((R @ y - b) ** 2) + pull @ y - logarithm if inside else np.inf
+
+    decrement = np.inf
+    for _ in range(200):
+        inverse = np.linalg.inv(np.einsum("k,kij->ij", y, basis))
+        X = np.einsum("ij,kjl->kil", inverse, basis)
+        gradient = R.T @ (R @ y - b) + pull - np.einsum("kii->k", X)
+        step = -np.linalg.solve(R.T @ R + np.einsum("kij,lji->kl", X, X), gradient)
+        decrement, t = float(np.sqrt(max(-gradient @ step, 0.0))), 1.0
+        if decrement > 0.25:  # below it full steps stay feasible
+            now = value(y)
+            while t > 1e-12 and value(y + t * step) > now - 0.1 * t * decrement**2:
+                t *= 0.5
+        y = y + t * step
+        if decrement < close:
+            return y
+    raise SolverError(
+        f"the nearest body was not found: Newton's decrement is {decrement:.3g} after 200 steps; see the log's units"
+    )
 
 
 def _about_centre(m, h, i, j) -> np.ndarray:

@@ -24,10 +24,7 @@ MAX_TOLERANCES = 2.5  # largest deviation of a given period, in tolerances
 
 
 def detected_period(data: Samples, tolerance: float = PERIOD_TOLERANCE) -> float | None:
-    """The shortest time [s] after which all positions repeat, up to `tolerance` of their range, or None.
-
-    At least a tenth of the log's length must have been recorded twice, in motion.
-    """
+    """The shortest time [s] after which all positions repeat, up to `tolerance` of their range, or None."""
     scale = float(np.ptp(data.q, axis=0).max())
     if len(data) < 20 or scale == 0.0 or data.t[-1] - data.t[0] <= 0.0:
         return None
@@ -135,10 +132,7 @@ MAX_MISSING_SHARE = 0.02  # of the samples: if more are missing, the recording h
 
 
 def without_edges(data: Log, seconds: float) -> Log:
-    """Mask torque samples within `seconds` of both ends of every uninterrupted part, where filters have not settled.
-
-    If less than a quarter of the samples would remain, a quarter of each part is masked at both ends instead.
-    """
+    """Mask torque samples within `seconds` of both ends of every uninterrupted part, where filters have not settled."""
     seconds = number("seconds", seconds, "seconds >= 0", lambda x: x >= 0.0)
     margin, mask = int(np.ceil(seconds * data.rate - 1e-6)), np.ones(len(data), bool)
     inside = sum(max(0, s.stop - s.start - 2 * margin) for s in data.stretches)
@@ -158,12 +152,7 @@ def without_edges(data: Log, seconds: float) -> Log:
 
 
 def with_bridges(data: Log) -> Log:
-    """Fill gaps of up to MAX_GAP_SECONDS and MAX_GAP_SAMPLES by cubic interpolation through the four samples around.
-
-    Interpolated samples, and as many next to them, are masked. Longer gaps, and gaps whose duration is not a multiple
-    of the sampling interval, stay. Nothing is filled if more than a fiftieth of the samples is missing, or if joints
-    have poses.
-    """
+    """Fill gaps of up to MAX_GAP_SECONDS and MAX_GAP_SAMPLES by cubic interpolation through the four samples around."""
     steps, dt = np.diff(data.t), 1.0 / data.rate
     missing = np.round(steps / dt).astype(int) - 1 if len(steps) else np.zeros(0, int)
     even = np.abs(steps / np.maximum(missing + 1, 1) - dt) <= MAX_JITTER * dt
@@ -250,10 +239,7 @@ MAX_INTERVALS = 5.0  # median sampling intervals: a longer one starts a new part
 
 
 def cut_at_holes(data: Log) -> Log:
-    """Start a new part after every long sampling interval: nothing is filtered or interpolated across it.
-
-    Parts that are too short to be filtered are left out.
-    """
+    """Start a new part after every long sampling interval: nothing is filtered or interpolated across it."""
     steps = np.diff(data.t)
     holes = np.flatnonzero(steps > MAX_INTERVALS * np.median(steps)) + 1 if len(steps) else np.zeros(0, int)
     new = sorted(set(holes.tolist()) - set(data.gaps))

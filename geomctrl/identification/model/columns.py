@@ -109,10 +109,7 @@ KEYS = ("name", "joint", "torque", "where", "positive", "initial")
 
 
 def friction_columns(robot: Robot, friction: FrictionModel) -> list[Column]:
-    """A column for each parameter of a linear friction model: friction1, friction2, ..., with these values as prior.
-
-    Inverse dynamics are the load of load-dependent friction, because gear torques are not measured separately.
-    """
+    """A column for each parameter of a linear friction model: friction1, friction2, ..., with these values as prior."""
     friction.check(robot.nv)
     prior = friction.parameters(robot.nv)
 

@@ -207,10 +207,7 @@ def cloe(
     iterations: int = 30,
     tolerance: float = 1e-3,
 ) -> OutputErrorFit:
-    """The method "cloe" of `closed_loop_fit`. The initial states of robot and loop in each part are estimated too.
-
-    Standard deviations hold for noise whose correlation time is short compared to the log.
-    """
+    """The method "cloe" of `closed_loop_fit`."""
     model, x0 = start_of(start)
     setup = experiment(model, logs, loop)
     wanted = tuple(choice("gains", name, setup.loop.gains or ("none of this loop",)) for name in listed("gains", gains))

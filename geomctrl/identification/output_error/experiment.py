@@ -134,11 +134,7 @@ def motion(
     stride: int = 1,
     settle: float = 0.0,
 ) -> Dataset:
-    """The measured torques with the simulated motion at the times when they acted, as one log of all parts.
-
-    A commanded torque acts `delay` later: q, v and a are those right after that time. settle: time [s] to mask at the
-    start of each part.
-    """
+    """The measured torques with the simulated motion at the times when they acted, as one log of all parts."""
     commanded = experiment.loop.torque == "commanded"
     columns, gaps, start, names = [], [], 0.0, experiment.data[0].names
     for part, run in zip(experiment.parts, runs):

@@ -286,10 +286,7 @@ class ObservedDerivatives(NamedTuple):
 def sensitivities(
     dynamics: Dynamics, loop: LoopSamples, plan: Schedule, run: Trajectory, gains: Sequence[str], layout: Layout
 ) -> Iterator[ObservedDerivatives]:
-    """The derivatives of a run of `simulated`, a chunk of samples at a time.
-
-    torque: "commanded" ones are those of the sample itself, shown = 0; "applied" ones are `plan.shown` samples old.
-    """
+    """The derivatives of a run of `simulated`, a chunk of samples at a time."""
     n, m, P = run.q.shape[1], run.z.shape[1], layout.size
     S, Z = np.zeros((2 * n, P)), np.zeros((m, P))
     S[:, layout.columns("first")] = np.eye(2 * n)

@@ -156,11 +156,7 @@ class ReportNumbers:
 
     @cached_property
     def whiteness(self) -> list[dict[str, float]]:
-        """Whiteness of the training residuals of each joint.
-
-        Autocorrelation at lag one, correlation factor, and the share of autocorrelations (lags 1 to 50) outside the 95
-        % band of white noise, which is 0.05 for white residuals.
-        """
+        """Whiteness of the training residuals of each joint."""
         _, tau, predicted, mask = self.fitted
         out = []
         for r, m in zip((tau - predicted).T, mask.T):

@@ -43,8 +43,7 @@ MAX_COMMENTS = 1000  # lines before a table's header
 
 
 def read_text(path: Path, topic: str | None = None) -> Recording:
-    """The columns; empty cells are nan. Lines with # before the header are comments. Without a header the columns are
-    named "1", "2", ... Raises DataError."""
+    """The columns; empty cells are nan."""
     label = f"log {str(path)!r}"
     try:
         with path.open(encoding="utf-8-sig") as file:
@@ -279,10 +278,7 @@ COMPRESSED = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip", b"\x04\x22\x4d\x
 
 
 def recorded(path: Path, topic: str | None = None) -> Recording:
-    """The contents of a file, or of the folder of a ROS 2 bag or a LeRobot dataset.
-
-    Raises DataError for files that are missing, empty, damaged or of unknown format.
-    """
+    """The contents of a file, or of the folder of a ROS 2 bag or a LeRobot dataset."""
     return _format(path).read(path, topic)
 
 

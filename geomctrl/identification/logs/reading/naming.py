@@ -33,11 +33,7 @@ def columns_of_joints(
     topic: str | None,
     needed: set[str],
 ) -> Columns:
-    """The columns of one topic by field and joint, in the order of `joints`; empty if no column has a joint's name.
-
-    aliases: names of fields; joints: the robot's, None for those of the file; needed: fields that every joint must have
-    (currents can replace torques); other fields are left out unless all joints have them. Raises DataError.
-    """
+    """The columns of one topic by field and joint, in the order of `joints`; empty if no column has a joint's name."""
     fields = {word: field for field, spoken in aliases.items() for word in spoken}
     anonymous = _parsed(recording.arrays, None, fields)
     by_topic = anonymous if joints is None else _parsed(recording.arrays, joints, fields)
@@ -70,9 +66,7 @@ def columns_of_joints(
 def whole_rows(
     label: str, joints: Sequence[str], arrays: Mapping[str, np.ndarray]
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """(the arrays without rows of other topics or joints, notes): a file of several topics has nan there. Raises
-    DataError if no row has all joints.
-    """
+    """(the arrays without rows of other topics or joints, notes): a file of several topics has nan there."""
     by_joint = {f: x for f, x in arrays.items() if x.ndim == 2 and x.shape[1] == len(joints)}
     there = np.any([~np.isnan(x).all(1) for x in by_joint.values()], axis=0)
     have = ~np.isnan(by_joint["q"]) if "q" in by_joint else there[:, None]

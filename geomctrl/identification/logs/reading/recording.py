@@ -89,10 +89,7 @@ USUAL_TOPIC = "joint_states"
 
 
 def chosen(label: str, topics: Mapping[str, str], wanted: str | None) -> str:
-    """Choose a topic of joint states: `wanted`, otherwise the only one, or /joint_states.
-
-    topics: a description of each, by name. Raises DataError.
-    """
+    """Choose a topic of joint states: `wanted`, otherwise the only one, or /joint_states."""
     listing = ", ".join(f"{name or 'without a name'} ({remark})" if remark else name for name, remark in topics.items())
     if wanted is not None:
         matching = [name for name in topics if name.strip("/") == wanted.strip("/")]
