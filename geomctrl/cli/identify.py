@@ -99,7 +99,8 @@ def identify(
         "reading": read, "filtering": filters.filtering(), "validation": test.validation(read),
         "ignore": ignore, "boxes": _boxes(console, robot, nominal) or None,
     })  # fmt: skip
-    report = replace(report, provenance=report.provenance.typed(shlex.join(command_line.get())))
+    command = shlex.join(command_line.get())
+    report = replace(report, provenance=replace(report.provenance, command=command))
     with console.status("drawing" if output.plots else "writing"):
         written = SaveResult(lambda: report.save(output.out, output.plots))
         exported = SaveResult(lambda: output.exported(robot, report))

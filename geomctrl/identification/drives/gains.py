@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import choice, exactly, listed, number, vector
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.errors import ExcitationError
+from geomctrl.identification.estimators.estimate import intervals
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.loads.load import checked_arguments, filtered, load_frame, own_friction, refuse
 from geomctrl.identification.loads.torque_rows import TorqueLog, factored
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.regressor_model import RegressorModel
-from geomctrl.identification.report.rendering import GAIN_DEFINITIONS, Column, Report, Table, plain, rendered
+from geomctrl.identification.report.rendering import GAIN_DEFINITIONS, Column, Report, Table, heading, plain, rendered
 from geomctrl.identification.settings import Filtering, Reading
 from geomctrl.mechanism import inertia as body
 from geomctrl.robot import Robot
@@ -69,8 +70,7 @@ class DriveGains(Report):
     @property
     def intervals(self) -> np.ndarray:
         """95 % intervals (nv, 2) [N m/A]; infinite if the logs do not determine the gain."""
-        half = 1.959963984540054 * self.std
-        return np.stack((self.estimates - half, self.estimates + half), -1)
+        return intervals(self.estimates, self.std, 0.95)
 
     def text(self) -> str:
         """Return the report as plain text."""
@@ -88,11 +88,7 @@ class DriveGains(Report):
     def tables(self) -> dict[str, Any]:
         """Return numbers, strings and lists, for JSON; null for refused or undetermined gains."""
         return plain({
-            "robot": self.robot.name,
-            "source": self.source,
-            "processing": self.history,
-            "notes": {k: str(v) for k, v in self.notes.items()},
-            "doubts": [vars(d) for d in self.findings],
+            **heading(self),
             "joints": self.robot.dof_names,
             **{
                 key: getattr(self, key)

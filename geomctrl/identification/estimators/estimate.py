@@ -10,6 +10,7 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from geomctrl.arguments import instance, number
 from geomctrl.identification.logs import Dataset
@@ -18,6 +19,15 @@ from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 from geomctrl.terms.base_parameters import BaseParameters
+
+
+def intervals(values: np.ndarray, std: ArrayLike, level: float, dof: float = np.inf) -> np.ndarray:
+    """Confidence intervals (n, 2) by Student's t, with infinite degrees of freedom by the normal distribution."""
+    from scipy.stats import norm, t  # slow to import
+
+    level = number("level", level, "a probability between 0 and 1", lambda x: 0.0 < x < 1.0)
+    half = (norm if np.isinf(dof) else t(dof)).ppf(0.5 + 0.5 * level) * np.asarray(std)
+    return np.stack((values - half, values + half), -1)
 
 
 class Uncertainty(NamedTuple):
@@ -104,14 +114,8 @@ class Estimate:
 
     def intervals(self, level: float = 0.95) -> np.ndarray | None:
         """Confidence intervals (nb, 2) of `values` by Student's t; None if there is no covariance."""
-        level = number("level", level, "a probability between 0 and 1", lambda x: 0.0 < x < 1.0)
-        if self.std is None:
-            return None
-        from scipy.stats import norm, t
-
-        quantile = norm if np.isinf(self.dof) else t(self.dof)
-        half = quantile.ppf(0.5 + 0.5 * level) * self.std
-        return np.stack((self.values - half, self.values + half), -1)
+        box = intervals(self.values, np.inf if self.std is None else self.std, level, self.dof)
+        return None if self.std is None else box
 
     @cached_property
     def robot(self) -> Robot:

@@ -28,7 +28,7 @@ from geomctrl.identification.estimators.barrier import BASIS
 from geomctrl.identification.estimators.conditioning import MIN_SINGULAR_VALUE
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.model.columns import INERTIAL
-from geomctrl.identification.report.rendering import LOAD_DEFINITIONS, Column, Report, Table, plain, rendered
+from geomctrl.identification.report.rendering import LOAD_DEFINITIONS, Column, Report, Table, heading, plain, rendered
 from geomctrl.mechanism import inertia
 from geomctrl.models.io.model_file import save_model
 from geomctrl.models.io.writing import save_or_why, save_urdf
@@ -354,12 +354,8 @@ class LoadReport(Report):
     def tables(self) -> dict[str, Any]:
         """All results as plain numbers, strings and lists, for JSON; infinite intervals hold null."""
         return plain({
-            "robot": self.robot.name,
+            **heading(self),
             "frame": self.frame,
-            "source": self.source,
-            "processing": self.history,
-            "notes": {k: v if isinstance(v, (int, float, str, list)) else str(v) for k, v in self.notes.items()},
-            "doubts": [vars(d) for d in self.findings],
             "mass": self.mass,
             "centre": self.centre,
             "inertia": self.inertia,

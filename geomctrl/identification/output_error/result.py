@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import number
 from geomctrl.errors import NameNotFoundError
 from geomctrl.identification.estimators import Estimate
+from geomctrl.identification.estimators.estimate import intervals
 from geomctrl.identification.logs import Dataset
 
 
@@ -80,11 +80,7 @@ class OutputErrorFit:
 
     def intervals(self, level: float = 0.95) -> np.ndarray:
         """Confidence intervals (n, 2) of `values` for Gaussian noise."""
-        from scipy.stats import norm
-
-        level = number("level", level, "a probability between 0 and 1", lambda x: 0.0 < x < 1.0)
-        half = norm.ppf(0.5 + 0.5 * level) * self.std
-        return np.stack((self.values - half, self.values + half), -1)
+        return intervals(self.values, self.std, level)
 
     def value(self, name: str) -> float:
         """The value with this name."""

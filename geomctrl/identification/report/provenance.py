@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from hashlib import file_digest, sha256
 from importlib import metadata
 from pathlib import Path
@@ -38,10 +38,6 @@ class Provenance:
     call: str
     command: str | None
     versions: tuple[tuple[str, str], ...]
-
-    def typed(self, command: str) -> Provenance:
-        """The same, with the command."""
-        return replace(self, command=command)
 
 
 def provenance(robot: Robot, log: Dataset | str | Path, settings: Settings, model: RegressorModel | None) -> Provenance:

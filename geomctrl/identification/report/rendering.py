@@ -130,6 +130,17 @@ def plain(x: Any) -> Any:
     return x.item() if isinstance(x, np.generic) else x
 
 
+def heading(report: Any) -> dict[str, Any]:
+    """What the files of loads and drive gains begin with."""
+    return {
+        "robot": report.robot.name,
+        "source": report.source,
+        "processing": report.history,
+        "notes": {k: v if isinstance(v, (int, float, str, list)) else str(v) for k, v in report.notes.items()},
+        "doubts": [vars(d) for d in report.findings],
+    }
+
+
 def save_json(path: Path, tables: Mapping[str, Any]) -> Path:
     return write_text(path, json.dumps(plain(tables), indent=1, allow_nan=False) + "\n")
 
