@@ -42,6 +42,7 @@ def floating():
     return testing.random_robot(np.random.default_rng(3), ["free", "revolute", "spherical"], [-1, 0, 1])
 
 
+CONFIGURATIONS = {"q", "q0", "q1"}
 ROBOTS = [pytest.param(coupled, id="coupled"), pytest.param(floating, id="floating", marks=pytest.mark.slow)]
 ROBOTS += [pytest.param(partial(models.load, name), id=name, marks=pytest.mark.slow) for name in models.names()]
 
@@ -137,7 +138,7 @@ def along(robot, f, arrays, directions, h):
     """The arguments after a step along the directions, on the group for configurations."""
     moved = []
     for name, x, d in zip(f.inputs, arrays, directions):
-        moved.append(robot.integrate(x, h * d) if name in jax_functions.CONFIGURATIONS else x + h * d)
+        moved.append(robot.integrate(x, h * d) if name in CONFIGURATIONS else x + h * d)
     return moved
 
 
@@ -165,7 +166,7 @@ def check_derivatives(robot, term):
     f = robot.to_jax(term)
     arrays, rng = states(robot, f, 1), np.random.default_rng(1)
     directions = [
-        rng.normal(size=(1, robot.nv)) if n in jax_functions.CONFIGURATIONS else rng.normal(size=(1, *shape))
+        rng.normal(size=(1, robot.nv)) if n in CONFIGURATIONS else rng.normal(size=(1, *shape))
         for n, shape in f.inputs.items()
     ]
     rates = [difference_quotient(lambda h, k=k: along(robot, f, arrays, directions, h)[k]) for k in range(len(arrays))]

@@ -3,34 +3,41 @@
 A `Differentiable` is a term of a robot as a function of arrays: the constants of the robot, its inertial parameters,
 then the inputs of one state. From `pushforward` and `transposed` such libraries make all derivatives. Both apply to
 each other's results, so there are derivatives of any order whose code is short enough.
+
+Derivatives by configurations are those along the group: of a change of a pose only what the joint can do is passed on.
 """
 
 from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache, partial, reduce
 from typing import Any
 
 import numpy as np
 
-from geomctrl.errors import ModelError
+from geomctrl.errors import GeomctrlError, ModelError
 from geomctrl.kernels import tree
 from geomctrl.kernels.algorithms import Algorithm
+from geomctrl.kernels.configuration import change_along_group
 from geomctrl.kernels.couplings import fitting
-from geomctrl.kernels.primitives import fingerprint
-from geomctrl.tracing.backends import cache, host, xla
+from geomctrl.kernels.primitives import fingerprint, python_function
+from geomctrl.tracing.backends import buffer_calls, cache, host
+from geomctrl.tracing.backends.batches import BufferCall
+from geomctrl.tracing.backends.rounding import differing, evaluated
 from geomctrl.tracing.derivatives import pushforward, transposed
 from geomctrl.tracing.symbols import Condition, add, both, is_finite
 from geomctrl.tracing.traces import Trace
 
-from .arithmetic import Sizes
+from .arithmetic import Sizes, on
 from .code import NODES, allows, version
-from .kernel_traces import trace
+from .kernel_traces import symbolic, symbolic_model, trace
 
 CONSTANTS, PARAMETERS, FIRST = range(3)  # numbers of the operands; FIRST: the first array of a state
+
+AlongGroup = Callable[[list[Any], list[Any]], Iterable[Any]]  # (q, dq) -> the part of dq that the joints can do
 
 _lock = threading.RLock()
 
@@ -39,7 +46,8 @@ class Differentiable:
     """A function of (constants, parameters, *arrays) with its derivatives; arrays are flat, operands have numbers.
 
     inputs, outputs: sizes of the operands from `PARAMETERS` on, and of the results. constants, parameters: positions in
-    the model array. key: a hash of everything that determines the function.
+    the model array. key: a hash of everything that determines the function. configurations: the operands that have
+    poses. trial: operands of one state, to compare compiled code with the trace.
     """
 
     def __init__(
@@ -49,14 +57,17 @@ class Differentiable:
         inputs: tuple[int, ...],
         outputs: tuple[int, ...],
         make: Callable[[], Trace],
+        configurations: Mapping[int, AlongGroup],
+        trial: Sequence[np.ndarray] = (),
     ):
         self.key, self.inputs, self.outputs, self._make = key, inputs, outputs, make
         self.constants, self.parameters = model
+        self._configurations, self.trial = configurations, list(trial)
         self._derived: dict[tuple, Differentiable] = {}
-        self._addresses: dict[str, tuple[str, list[host.Address]]] = {}
+        self._calls: dict[str, BufferCall] = {}
 
     @cached_property
-    def _trace(self) -> Trace:
+    def trace(self) -> Trace:
         with _lock:
             traced = self._make()
         if not allows(traced):
@@ -73,8 +84,13 @@ class Differentiable:
             [(0, int(p)) for p in self.parameters] if k == PARAMETERS else [(k - PARAMETERS, i) for i in range(size)]
             for k, size in zip(moving, sizes)
         ]
+        along_group = {g: self._configurations[k] for g, k in enumerate(moving) if k in self._configurations}
         return self._derivative(
-            ("pushforward", moving), (*self.inputs, *sizes), self.outputs, lambda: pushforward(self._trace, places)
+            ("pushforward", moving),
+            (*self.inputs, *sizes),
+            self.outputs,
+            lambda: pushforward(self.trace, places, along_group),
+            [*self.trial, *map(_random, sizes)],
         )
 
     def transposed(self, linear: tuple[int, ...], results: tuple[int, ...]) -> Differentiable:
@@ -84,40 +100,64 @@ class Differentiable:
         arrays = [k - PARAMETERS for k in linear]
         kept = [size for k, size in enumerate(self.inputs) if k not in arrays]
         sizes = tuple(self.inputs[k] for k in arrays)
+        weights = tuple(self.outputs[j] for j in results)
+        rows = [x for k, x in enumerate(self.trial) if k not in linear]
         return self._derivative(
             ("transposed", linear, results),
-            (*kept, *(self.outputs[j] for j in results)),
+            (*kept, *weights),
             sizes,
-            lambda: transposed(self._trace, arrays, results),
+            lambda: transposed(self.trace, arrays, results),
+            [*rows, *map(_random, weights)],
         )
 
-    def _derivative(self, operation: tuple, inputs: tuple, outputs: tuple, make: Callable[[], Trace]) -> Differentiable:
+    def _derivative(
+        self, operation: tuple, inputs: tuple, outputs: tuple, make: Callable[[], Trace], trial: list[np.ndarray]
+    ) -> Differentiable:
         with _lock:
             if operation not in self._derived:
-                model = self.constants, self.parameters
-                self._derived[operation] = Differentiable(_hash(self.key, operation), model, inputs, outputs, make)
+                key, model = _hash(self.key, operation), (self.constants, self.parameters)
+                self._derived[operation] = Differentiable(
+                    key, model, inputs, outputs, make, self._configurations, trial
+                )
             return self._derived[operation]
 
-    def handler(self, shared: bool, several: bool, interface: tuple[int, int]) -> tuple[str, list[host.Address]]:
-        """(Name, addresses of the handler and of the size of its work memory), see `tracing.backends.xla`.
+    def call(self, shared: bool, several: bool) -> tuple[str, BufferCall]:
+        """(Name, compiled code), see `tracing.backends.buffer_calls`.
 
         shared: whether all states have the same parameters. several: whether to evaluate several states at a time.
+        Raises GeomctrlError if the code differs from the trace.
         """
         side = host.lanes()
         width = side if several else 1
-        key = _hash(self.key, cache.version(), shared, width, side, interface)
+        key = _hash(self.key, cache.version(), shared, width, side)
         with _lock:
-            if key not in self._addresses:
-                model = xla.Sizes(self.constants.tolist(), self.parameters.tolist(), shared)
-                code = cache.kept(key, lambda: host.object_code(xla.module(self._trace, model, width, side, interface)))
-                self._addresses[key] = f"geomctrl_{key[:32]}", host.load(code, xla.NAMES)
-            return self._addresses[key]
+            if key not in self._calls:
+                model = buffer_calls.Sizes(self.constants.tolist(), self.parameters.tolist(), shared)
+                code = cache.kept(key, lambda: host.object_code(buffer_calls.module(self.trace, model, width, side)))
+                call = BufferCall(host.load(code, buffer_calls.NAMES))
+                self._compare(call)
+                self._calls[key] = call
+            return f"geomctrl_{key[:32]}", self._calls[key]
+
+    def _compare(self, call: BufferCall) -> None:
+        """Raise GeomctrlError if the code differs from the trace, evaluated operation by operation."""
+        constants, parameters, *arrays = self.trial
+        model = np.zeros(1 + max([*self.constants, *self.parameters]))
+        model[self.constants], model[self.parameters] = constants, parameters
+        actual, rows = [np.empty(n) for n in self.outputs], [*arrays, parameters]
+        call(constants.ctypes.data, [x.ctypes.data for x in rows], [y.ctypes.data for y in actual], 1)
+        expected = evaluated(self.trace, [*arrays, model], guarded=True)  # array 0 is also the last one
+        if differing(self.trace, [*arrays, model], expected, actual) is not None:
+            raise GeomctrlError("compiled code differs from its trace on this processor: report this as an error")
 
 
 def differentiable(
     algorithm: Algorithm, pattern: np.ndarray, options: dict[str, Any], optional: tuple[str, ...]
 ) -> Differentiable:
-    """The algorithm for robots of structure `pattern`; they all share its code. options: its integers and arrays."""
+    """The algorithm for robots of structure `pattern`; they all share its code. options: its integers and arrays.
+
+    Before its code is used, its `trial` needs the constants, parameters and inputs of a state of such a robot.
+    """
     numbers = {name: x.tobytes() if isinstance(x, np.ndarray) else x for name, x in options.items()}
     return _differentiable(algorithm, pattern.tobytes(), tuple(sorted(numbers.items())), optional)
 
@@ -129,18 +169,30 @@ def _differentiable(
     structure = np.frombuffer(pattern)
     values = {name: np.frombuffer(x) if isinstance(x, bytes) else x for name, x in options}
     sizes = Sizes(structure, values)
-    inputs = [sizes.of(x) for x in algorithm.inputs if not x.optional or x.name in optional]
+    states = [x for x in algorithm.inputs if not x.optional or x.name in optional]
+    inputs = [sizes.of(x) for x in states]
     places = np.arange(len(structure)).reshape(-1, tree.WIDTH)
     parameters = places[: sizes.names["nb"], tree.J : tree.S].ravel()
     constants = np.setdiff1d(np.flatnonzero(np.isnan(structure)), parameters)
-    key = _hash(fingerprint(fitting(algorithm, structure).py_func), pattern, options, optional, version())
+    kernels = fingerprint(fitting(algorithm, structure).py_func), fingerprint(python_function(change_along_group))
+    key = _hash(kernels, pattern, options, optional, version())
+    poses = [k for k, x in enumerate(states, FIRST) if x.shape == ("nq",) and sizes.names["nq"] != sizes.names["nv"]]
 
     def make() -> Trace:
         traced = trace(algorithm, structure, values, optional, guarded=True, limit=NODES)
         return _of_finite_states(traced)
 
     outputs = tuple(sizes.of(y) for y in algorithm.outputs)
-    return Differentiable(key, (constants, parameters), (len(parameters), *inputs), outputs, make)
+    model = constants, parameters
+    projected = dict.fromkeys(poses, partial(_along_group, structure))
+    return Differentiable(key, model, (len(parameters), *inputs), outputs, make, projected)
+
+
+def _along_group(structure: np.ndarray, q: list[Any], dq: list[Any]) -> Iterable[Any]:
+    """The part of the rates dq that the joints can do."""
+    x, out = np.zeros(Sizes(structure).names["nv"], object), np.empty(len(q), object)
+    on(change_along_group, symbolic())(symbolic_model(q[0].graph, structure), q, dq, x, out)
+    return out
 
 
 def _of_finite_states(traced: Trace) -> Trace:
@@ -150,6 +202,10 @@ def _of_finite_states(traced: Trace) -> Trace:
     finite = is_finite(reduce(add, states))
     flag = finite.index if traced.flag is None else both(finite, Condition(graph, traced.flag)).index
     return replace(traced, flag=flag)
+
+
+def _random(size: int) -> np.ndarray:
+    return np.random.default_rng(size).normal(size=size)
 
 
 def _hash(*parts: Any) -> str:

@@ -122,6 +122,11 @@ def structure(model: np.ndarray) -> np.ndarray:
     return (np.where(whole, rows, pattern) + 0.0).ravel()  # no -0.0
 
 
+def symbolic_model(graph: Graph, pattern: np.ndarray) -> np.ndarray:
+    """The model array of a structure with symbols, array 0 of the graph, for the numbers that are inputs."""
+    return np.array([graph.load(0, k) if np.isnan(x) else x for k, x in enumerate(pattern.tolist())] + [None])[:-1]
+
+
 def trace(
     algorithm: Algorithm,
     pattern: np.ndarray,
@@ -138,7 +143,7 @@ def trace(
     UntraceableError if the kernel needs the value of a symbol, and if the graph exceeds `limit` operations.
     """
     graph = Graph(limit=limit)
-    model = np.array([graph.load(0, k) if np.isnan(x) else x for k, x in enumerate(pattern.tolist())] + [None])[:-1]
+    model = symbolic_model(graph, pattern)
     sizes = Sizes(pattern, options)
     arrays, lengths = [], []
 

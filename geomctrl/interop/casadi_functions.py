@@ -17,9 +17,9 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 from geomctrl.terms.kinematics import Representation
-from geomctrl.terms.requested_terms import ON_GROUP, compiled_term, traced_term
+from geomctrl.terms.requested_terms import ON_GROUP, compare_with_python, compiled_term, traced_term
 from geomctrl.tracing.backends.c_names import parameter
-from geomctrl.tracing.backends.rounding import tolerances
+from geomctrl.tracing.backends.rounding import differing
 from geomctrl.tracing.operations import LIBRARY
 from geomctrl.tracing.traces import Trace
 from geomctrl.tracing.untraceable import UntraceableError
@@ -49,7 +49,14 @@ def term_to_casadi(robot: Robot, term: str, frame: str | None, representation: R
     trace, sizes = traced_term(robot, requested)
     inputs = [Matrix(x.name, sizes.shape(x)) for x in requested.inputs]
     outputs = [Matrix(y.name, sizes.shape(y)) for y in requested.algorithm.outputs]
-    return _function(casadi, term, trace, inputs, outputs)
+    function = _function(casadi, term, trace, inputs, outputs)
+
+    def call(arrays: list[np.ndarray]) -> list[np.ndarray]:
+        results = zip(*(function.call([np.asarray(x) for x in state]) for state in zip(*arrays)))
+        return [np.stack([np.asarray(y) for y in several]) for several in results]
+
+    compare_with_python(robot, requested, trace, call)
+    return function
 
 
 def law_to_casadi(law: Any) -> Any:
@@ -78,12 +85,9 @@ def _compare(law: Any, function: Any) -> None:
         except Exception:  # the law has no result there, and the function nan
             continue
         arrays = [np.asarray(x) for x in state if x is not None]
-        allowed = tolerances(law._trace, [np.ravel(x) for x in arrays], expected, "double")
-        for x, y, tolerance in zip(expected, function.call(arrays), allowed, strict=True):
-            if not np.allclose(np.ravel(np.asarray(y)), np.ravel(x), rtol=0.0, atol=tolerance, equal_nan=True):
-                raise UntraceableError(
-                    f"{function.name()}: the CasADi function differs from Python at t = {state[0]:g}"
-                )
+        actual = [np.asarray(y) for y in function.call(arrays)]
+        if differing(law._trace, [np.ravel(x) for x in arrays], expected, actual) is not None:
+            raise UntraceableError(f"{function.name()}: the CasADi function differs from Python at t = {state[0]:g}")
 
 
 def _function(casadi: Any, name: str, trace: Trace, inputs: Sequence[Matrix], outputs: Sequence[Matrix]) -> Any:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.experimental
 import jax.ffi
 import jax.numpy as jnp
 import numpy as np
@@ -30,72 +31,47 @@ from jax.interpreters import ad, batching, mlir
 
 from geomctrl.compiler.differentiable import FIRST, PARAMETERS, Differentiable
 from geomctrl.errors import ArgumentError, GeomctrlError
-from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.terms.requested_terms import ON_GROUP, compiled_term, differentiable_term
+from geomctrl.tracing.backends.batches import BufferCall
+
+from .term_functions import SEVERAL, TermFunction
 
 VERSIONS = "jax 0.6.2 to 0.10"  # with which the tests have run
-SEVERAL = 2  # from more states on, several are evaluated at a time
-CONFIGURATIONS = {"q", "q0", "q1"}
 
 
-class JaxFunction:
-    """A term of a robot as a function of JAX arrays, see `Robot.to_jax`.
+_enable_x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64  # before jax 0.8
 
-    Attributes
-    ----------
-    robot : Robot
-    term : str
-    inputs : dict of str to tuple of int
-        Names of the arguments and their shapes, without leading axes.
-    """
 
-    def __init__(self, robot: Mechanism, term: str, frame: str | None, representation: Any):
-        compiled = compiled_term(robot, term, frame, representation, others=ON_GROUP)
-        self._function, numbers, sizes = differentiable_term(robot, compiled)
-        self.robot, self.term, self._arguments = robot, term, (robot, term, frame, representation)
-        self.inputs = {x.name: sizes.shape(x) for x in compiled.inputs}
-        self._outputs = [sizes.shape(y) for y in compiled.algorithm.outputs]
-        self._result = compiled.result
-        self._numbers = Numbers(numbers.tobytes())
-        self._on_group = _on_group(robot) if robot.nq != robot.nv else lambda q: q
-        self._compiled = jax.jit(self._evaluated, inline=True)
+class JaxFunction(TermFunction):
+    """A term of a robot as a function of JAX arrays, see `Robot.to_jax`."""
 
-    def __call__(self, *arrays: Any, parameters: Any = None) -> Any:
-        count = len(self.inputs)
-        if len(arrays) == count + 1 and parameters is None:
-            arrays, parameters = arrays[:-1], arrays[-1]
-        if len(arrays) != count:
-            names = ", ".join(self.inputs)
-            raise ArgumentError(f"{self.term}: expected {names} and optionally parameters, got {len(arrays)} arrays")
-        named = [_array(name, x) for name, x in zip(self.inputs, arrays)]
-        return self._compiled(named, None if parameters is None else _array("parameters", parameters))
+    same_for_all = "jax.vmap with in_axes=None keeps an argument for all states"
 
-    def __repr__(self) -> str:
-        return f"JaxFunction({self.robot.name}: {self.term}({', '.join(self.inputs)}, parameters=None))"
+    def _prepare(self) -> None:
+        function, model = self._function, self.robot._model
+        self._numbers = Numbers(model[[*function.constants, *function.parameters]].tobytes())
+        self._compiled = jax.jit(self._traced, inline=True)
 
-    def __reduce__(self) -> tuple:
-        return JaxFunction, self._arguments
+    def _called_with_numpy(self, arrays: Sequence[Any]) -> Sequence[Any]:
+        with _enable_x64(True), jax.ensure_compile_time_eval(), jax.default_device(jax.devices("cpu")[0]):
+            return jax.tree.leaves(self._traced(list(map(jnp.asarray, arrays)), None))
+
+    def _array(self, name: str, x: Any) -> Any:
+        if isinstance(x, (jax.Array, np.ndarray)):
+            return x
+        try:
+            return jnp.asarray(x)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"{name}: expected an array of numbers, got {x!r:.80}") from None
 
     def _evaluated(self, arrays: Sequence[Any], parameters: Any) -> Any:
-        dtype = _common_type({**dict(zip(self.inputs, arrays)), "parameters": parameters})
-        lead = _same_lead(self.inputs, arrays)
-        flat = [x.astype(dtype).reshape(*lead, math.prod(self.inputs[n])) for n, x in zip(self.inputs, arrays)]
-        flat = [self._on_group(x) if n in CONFIGURATIONS else x for n, x in zip(self.inputs, flat)]
-        pi = jnp.zeros(0, dtype) if parameters is None else self._parameters(parameters, lead).astype(dtype)
-        results = apply.bind(pi, *flat, function=self._function, numbers=self._numbers)
-        results = [y.reshape(*lead, *shape) for y, shape in zip(results, self._outputs)]
-        return results[0] if len(results) == 1 else tuple.__new__(self._result, results)
+        return self._compiled(arrays, parameters)
 
-    def _parameters(self, parameters: Any, lead: tuple[int, ...]) -> Any:
-        shape = (self.robot.nbodies, 10)
-        if parameters.shape == (10 * shape[0],):
-            return parameters
-        if parameters.shape[-2:] != shape or parameters.shape[:-2] not in ((), lead):
-            raise ArgumentError(
-                f"parameters: expected shape {shape}, or {(*lead, *shape)} for each state its own,"
-                f" got {parameters.shape}"
-            )
-        return parameters.reshape(*parameters.shape[:-2], 10 * shape[0])
+    def _traced(self, arrays: Sequence[Any], parameters: Any) -> Any:
+        dtype = _common_type({**dict(zip(self.inputs, arrays)), "parameters": parameters})
+        lead = self._lead(arrays)
+        flat = [x.astype(dtype).reshape(*lead, math.prod(self.inputs[n])) for n, x in zip(self.inputs, arrays)]
+        pi = jnp.zeros(0, dtype) if parameters is None else self._parameter_rows(parameters, lead).astype(dtype)
+        return self._packed(apply.bind(pi, *flat, function=self._function, numbers=self._numbers), lead)
 
 
 class Numbers(NamedTuple):
@@ -110,15 +86,6 @@ class Numbers(NamedTuple):
 # --- arguments ---------------------------------------------------------------------------------------------------
 
 
-def _array(name: str, x: Any) -> Any:
-    if isinstance(x, (jax.Array, np.ndarray)):
-        return x
-    try:
-        return jnp.asarray(x)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name}: expected an array of numbers, got {x!r:.80}") from None
-
-
 def _common_type(arrays: dict[str, Any]) -> Any:
     """float64 if one of the arrays has it, else float32; integers become JAX's default type."""
     for name, x in arrays.items():
@@ -126,53 +93,6 @@ def _common_type(arrays: dict[str, Any]) -> Any:
             raise ArgumentError(f"{name}: expected float64 or float32, got {x.dtype}")
     dtype = jnp.result_type(*(x for x in arrays.values() if x is not None))
     return dtype if jnp.issubdtype(dtype, jnp.floating) else jnp.result_type(float)
-
-
-def _same_lead(shapes: dict[str, tuple[int, ...]], arrays: Sequence[Any]) -> tuple[int, ...]:
-    """The leading axes of all arrays."""
-    leads = {}
-    for (name, shape), x in zip(shapes.items(), arrays):
-        if x.ndim < len(shape) or x.shape[x.ndim - len(shape) :] != shape:
-            raise ArgumentError(f"{name}: expected shape ({', '.join(map(str, ('...', *shape)))}), got {x.shape}")
-        leads[name] = x.shape[: x.ndim - len(shape)]
-    first, lead = next(iter(leads.items()))
-    for name, other in leads.items():
-        if other != lead:
-            message = f"expected the leading axes of {first}, {lead}, got {other} (nothing is broadcast)"
-            raise ArgumentError(f"{name}: {message}; jax.vmap with in_axes=None keeps an argument for all states")
-    return lead
-
-
-def _on_group(robot: Mechanism) -> Callable[[Any], Any]:
-    """The identity on configurations; of a change of a pose only what the joint can do is passed on.
-
-    A pose in q has 12 numbers for at most 6 directions in which it can move. Derivatives are those along the group;
-    changes of the numbers that lead out of it have no effect.
-    """
-    poses = [(q, robot.joints[i].S) for i, q in enumerate(robot.q_slices) if q.stop - q.start > 1]
-
-    def along_group(q: Any, dq: Any) -> Any:
-        parts, end = [], 0
-        for place, S in poses:
-            T, dT = (x[..., place].reshape(*x.shape[:-1], 3, 4) for x in (q, dq))
-            change = jnp.swapaxes(T[..., :3], -1, -2) @ dT  # R^T dR, R^T dp
-            w = [(change[..., i, j] - change[..., j, i]) / 2.0 for i, j in ((2, 1), (0, 2), (1, 0))]
-            twist = jnp.concatenate([jnp.stack(w, -1), change[..., 3]], -1) @ jnp.asarray(
-                (S @ np.linalg.pinv(S)).T, q.dtype
-            )
-            x, y, z, zero = twist[..., 0], twist[..., 1], twist[..., 2], jnp.zeros_like(twist[..., 0])
-            rows = [jnp.stack(row, -1) for row in ((zero, -z, y), (z, zero, -x), (-y, x, zero))]
-            moved = T[..., :3] @ jnp.concatenate([jnp.stack(rows, -2), twist[..., 3:, None]], -1)
-            parts += [dq[..., end : place.start], moved.reshape(*q.shape[:-1], 12)]
-            end = place.stop
-        return jnp.concatenate([*parts, dq[..., end:]], -1)
-
-    @jax.custom_jvp
-    def on_group(q: Any) -> Any:
-        return q
-
-    on_group.defjvp(lambda primals, tangents: (primals[0], along_group(primals[0], tangents[0])))
-    return on_group
 
 
 # --- the primitive and its rules ---------------------------------------------------------------------------------
@@ -288,20 +208,19 @@ mlir.register_lowering(apply, _refused)
 mlir.register_lowering(apply, _lowered, platform="cpu")
 
 _lock = threading.Lock()
-_handlers: dict[str, int] = {}  # sizes of the work memory; XLA keeps a registered handler as long as the process lives
-_kept: list[Any] = []
+_handlers: dict[str, tuple[BufferCall, Any]] = {}  # XLA keeps a registered handler as long as the process lives
 
 
 def _registered(function: Differentiable, shared: bool, several: bool) -> tuple[str, int]:
     """(Name, size of the work memory) of a handler that XLA knows."""
-    name, (address, size) = function.handler(shared, several, interface())
+    name, call = function.call(shared, several)
     with _lock:
         if name not in _handlers:
-            call = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(address)
-            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(call), platform="cpu")
-            _kept.extend((call, address, size))
-            _handlers[name] = ctypes.c_int64.from_address(size).value
-        return name, _handlers[name]
+            (ctypes.c_int32 * 2).from_address(call.xla_version)[:] = interface()
+            handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(call.xla_handler)
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler), platform="cpu")
+            _handlers[name] = call, handler
+        return name, call.work
 
 
 @functools.cache

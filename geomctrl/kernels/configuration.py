@@ -15,7 +15,24 @@ from .exponentials import dexp_inv_se3, exp_se3, log_se3, orthonormal, where
 from .jit import kernel
 from .primitives import primitive
 from .records import finite, pose_at, put_pose
-from .screws import Ad_inv, Pose, Twist, ad, compose, inverse, neg3, pair, twist_add, twist_sub
+from .screws import (
+    Ad_inv,
+    Pose,
+    Twist,
+    ad,
+    compose,
+    hat3,
+    inverse,
+    matmul,
+    mul3,
+    neg3,
+    pair,
+    rot,
+    rotT,
+    transpose,
+    twist_add,
+    twist_sub,
+)
 from .tree import (
     coordinate_of,
     dofs_of,
@@ -66,6 +83,26 @@ def difference_of(model, q0, q1, out):
             joint_coordinates(model, i, X, out, 1.0)
         else:
             out[first_dof_of(model, i)] = q1[k] - q0[k]
+
+
+@primitive
+def change_along_group(model, q, dq, x, out):
+    """The part of the change dq of the numbers in q that the joints can do. `x`, nv numbers, must be zero.
+
+    The poses T change by T [S S^+ X], where X has the rotation of the skew part of R^T dR and the translation R^T dp.
+    """
+    joints = model[joints_begin(model) : joints_end(model)]
+    for i in range(n_bodies(joints)):
+        k = coordinate_of(joints, i)
+        if holds_pose(joints, i):
+            T, dT = pose_at(q, k), pose_at(dq, k)
+            W = matmul(transpose(T.R), dT.R)
+            w = mul3(0.5, (W[2][1] - W[1][2], W[0][2] - W[2][0], W[1][0] - W[0][1]))
+            joint_coordinates(joints, i, Twist(w, rotT(T.R, dT.p)), x, 1.0)
+            X = joint_twist(joints, i, x)
+            put_pose(out, k, Pose(matmul(T.R, hat3(X.w)), rot(T.R, X.v)))
+        else:
+            out[k] = dq[k]
 
 
 @kernel("f8[::1](f8[::1], f8[::1], f8[::1])")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import listed, optional_package, path_of
-from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
@@ -19,7 +17,15 @@ from geomctrl.tracing.backends import c, c_files
 from geomctrl.tracing.backends.rounding import rounded, tolerances
 
 from .kinematics import Representation, representation_number
-from .requested_terms import FRAME_TERMS, MEANINGS, Term, compiled_term, traced_term
+from .requested_terms import (
+    FRAME_TERMS,
+    MEANINGS,
+    Term,
+    compiled_term,
+    expected_outputs,
+    random_inputs,
+    traced_term,
+)
 
 OLDEST_JAX = "0.6.2"  # with its versions up to 0.10 the tests have run
 FAILURE = "where the mass matrix is not positive definite"
@@ -84,8 +90,8 @@ def to_c(
     for word in requested:
         term = compiled_term(robot, word, frame if word in FRAME_TERMS else None, representation, "terms")
         f = _function(robot, f"{name}_{word}", term, precision)
-        inputs = [rounded(q if x.name == "q" else rng.normal(size=x.size), precision) for x in f.inputs]
-        expected = _expected(robot, term, inputs)
+        inputs = [rounded(x, precision) for x in random_inputs(robot, term, rng, q)]
+        expected = expected_outputs(robot, term, inputs)
         allowed = [] if expected is None else tolerances(f.trace, inputs, expected, precision)
         units.append(c_files.exported(f, word, FAILURE, [c.Case(inputs, expected, allowed)]))
     return c_files.write(path, name, _heading(robot, precision), precision, units)
@@ -106,18 +112,6 @@ def _function(robot: Mechanism, name: str, term: Term, precision: str) -> c.Func
     inputs = [c.Parameter(x.name, sizes.of(x), MEANINGS[x.name]) for x in term.inputs]
     outputs = [c.Parameter(y.name, sizes.of(y), MEANINGS[y.name]) for y in term.algorithm.outputs]
     return c.Function(name, traced, inputs, outputs, precision)
-
-
-def _expected(robot: Mechanism, term: Term, inputs: list[np.ndarray]) -> list[np.ndarray] | None:
-    """The results of the kernel in plain Python, to compare with; None if it has no result."""
-    rows = dict(zip((x.name for x in term.inputs), inputs))
-    arrays = [rows.get(x.name, np.empty(0)) for x in term.algorithm.inputs]
-    arrays += [{**term.numbers, **term.arrays}[x.name] for x in term.algorithm.options]
-    try:
-        good, outputs = evaluated(term.algorithm, Sizes(robot._model), robot._model, arrays, Arithmetic(math))
-    except ZeroDivisionError:
-        return None
-    return [y.astype(float) for y in outputs] if good else None
 
 
 def _names(terms: Sequence[str]) -> list[str]:

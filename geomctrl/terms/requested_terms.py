@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.compiler.arithmetic import Sizes
+from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
 from geomctrl.compiler.catalogue import CATALOGUE, Function
 from geomctrl.compiler.differentiable import Differentiable, differentiable
 from geomctrl.compiler.kernel_traces import structure, trace
-from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.errors import ArgumentError, GeomctrlError, NameNotFoundError
 from geomctrl.kernels import configuration, frames
 from geomctrl.kernels.algorithms import Algorithm, Array
+from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.tracing.backends.rounding import differing
 from geomctrl.tracing.traces import Trace
 
 from .kinematics import Representation, representation_number
+
+STATES = 4  # at which a term in another library is compared with Python
 
 MEANINGS = {
     "q": "configuration, joint by joint [rad or m; a pose [R | p] row by row]",
@@ -101,8 +106,59 @@ def traced_term(robot: Mechanism, term: Term) -> tuple[Trace, Sizes]:
     return trace(term.algorithm, numbers, {**term.numbers, **term.arrays}, term.optional), Sizes(pattern)
 
 
-def differentiable_term(robot: Mechanism, term: Term) -> tuple[Differentiable, np.ndarray, Sizes]:
-    """A term as a function with derivatives, the robot's constants and parameters, and the sizes of its arrays."""
-    pattern = structure(robot._model)
-    function = differentiable(term.algorithm, pattern, {**term.numbers, **term.arrays}, term.optional)
-    return function, robot._model[[*function.constants, *function.parameters]], Sizes(pattern)
+def expected_outputs(robot: Mechanism, term: Term, inputs: list[np.ndarray]) -> list[np.ndarray] | None:
+    """The results of the kernel in plain Python, to compare with; None if it has no result."""
+    rows = dict(zip((x.name for x in term.inputs), inputs))
+    arrays = [rows.get(x.name, np.empty(0)) for x in term.algorithm.inputs]
+    arrays += [{**term.numbers, **term.arrays}[x.name] for x in term.algorithm.options]
+    try:
+        good, outputs = evaluated(term.algorithm, Sizes(robot._model), robot._model, arrays, Arithmetic(math))
+    except ZeroDivisionError:
+        return None
+    return [y.astype(float) for y in outputs] if good else None
+
+
+def differentiable_term(robot: Mechanism, term: Term) -> Differentiable:
+    """A term as a function with derivatives, which robots of one structure share."""
+    function = differentiable(term.algorithm, structure(robot._model), {**term.numbers, **term.arrays}, term.optional)
+    if not function.trial:
+        rows = [x.ravel() for x in random_inputs(robot, term, np.random.default_rng(0))]
+        function.trial = [robot._model[function.constants], robot._model[function.parameters], *rows]
+    return function
+
+
+def compare_with_python(
+    robot: Mechanism, term: Term, trace: Trace, call: Callable[[list[np.ndarray]], Sequence[np.ndarray]]
+) -> None:
+    """Raise GeomctrlError unless a term in another library agrees with the kernel in plain Python.
+
+    call: the term there, for inputs with the states on their first axis. trace: an upper limit for rounding errors is
+    computed from it. States at which Python has no result are left out.
+    """
+    rng = np.random.default_rng(1)
+    states = [random_inputs(robot, term, rng) for _ in range(STATES)]
+    outputs = [np.asarray(y, float) for y in call([np.stack(x) for x in zip(*states)])]
+    for k, inputs in enumerate(states):
+        expected = expected_outputs(robot, term, [x.ravel() for x in inputs])
+        if expected is None:
+            continue
+        j = differing(trace, [*inputs, robot._model], expected, [y[k] for y in outputs])
+        if j is not None:
+            values = ", ".join(f"{x.name} = {value.tolist()}" for x, value in zip(term.inputs, inputs))
+            raise GeomctrlError(
+                f"robot {robot.name!r}: {term.algorithm.outputs[j].name} of the compiled function differs from Python"
+                f" at {values:.400}"
+            )
+
+
+def random_inputs(
+    robot: Mechanism, term: Term, rng: np.random.Generator, q: np.ndarray | None = None
+) -> list[np.ndarray]:
+    """Inputs of one state; q: the configuration, if it is not random."""
+    sizes = Sizes(structure(robot._model))
+    return [
+        (random_configuration(robot, rng) if q is None else q)
+        if x.shape == ("nq",)
+        else rng.normal(size=sizes.shape(x))
+        for x in term.inputs
+    ]

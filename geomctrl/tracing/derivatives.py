@@ -11,7 +11,7 @@ At a kink the derivative is that of the branch which `where`, min, max or abs se
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -92,17 +92,23 @@ def _pullback(graph: Graph, outputs: Sequence[Any], weights: Sequence[Any], inpu
     return [weight.get(k, 0.0) for k in inputs]
 
 
-def pushforward(trace: Trace, moving: Sequence[Sequence[tuple[int, int]]]) -> Trace:
+def pushforward(
+    trace: Trace,
+    moving: Sequence[Sequence[tuple[int, int]]],
+    allowed: Mapping[int, Callable[[list[Any], list[Any]], Iterable[Any]]] | None = None,
+) -> Trace:
     """The rates of a trace's outputs, each group of `moving` inputs (array, index) having its rates as a further input.
 
-    The further inputs follow those of the trace, and the outputs are linear in them.
+    The further inputs follow those of the trace, and the outputs are linear in them. `allowed` has for some groups a
+    function (inputs, rates) -> the part of the rates that is possible; the outputs have the rates along that part.
     """
-    graph, first = trace.graph, len(trace.inputs) + 1
-    seeds = {
-        graph.node("load", *place): graph.load(first + g, k)
-        for g, places in enumerate(moving)
-        for k, place in enumerate(places)
-    }
+    graph, first, seeds = trace.graph, len(trace.inputs) + 1, {}
+    for g, places in enumerate(moving):
+        rates = [graph.load(first + g, k) for k in range(len(places))]
+        if allowed and g in allowed:
+            with graph.of_finite_numbers():
+                rates = allowed[g]([graph.load(*place) for place in places], rates)
+        seeds.update(zip((graph.node("load", *place) for place in places), rates))
     rates = tangents(graph, [Symbol(graph, index) for index in trace.outputs], seeds)
     arrays = range(first + len(moving))
     return _extracted(trace, rates, (*trace.inputs, *map(len, moving)), trace.sizes, dict(zip(arrays, arrays)))

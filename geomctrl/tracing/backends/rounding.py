@@ -65,11 +65,16 @@ def rounded(a: np.ndarray, real: str) -> np.ndarray:
     return np.asarray(a, np.float32).astype(float) if real == "float" else np.asarray(a, float)
 
 
-def evaluated(trace: Trace, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The outputs as flat arrays in double precision, evaluated operation by operation."""
+def evaluated(trace: Trace, arguments: Sequence[np.ndarray], guarded: bool = False) -> list[np.ndarray]:
+    """The outputs as flat arrays in double precision, evaluated operation by operation.
+
+    guarded: they are nan if the flag of the trace does not hold.
+    """
     with np.errstate(all="ignore"):
         values = _moved(trace, arguments, 0.0)
     ends = np.array([values[index][0] for index in trace.outputs], float)
+    if guarded and trace.flag is not None and not values[trace.flag][0]:
+        ends[:] = np.nan
     return np.split(ends, np.cumsum(trace.sizes)[:-1])
 
 

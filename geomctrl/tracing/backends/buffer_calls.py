@@ -1,9 +1,13 @@
-"""Handlers of XLA's foreign function interface from a trace: JAX calls them on its own buffers.
+"""Functions of many states from a trace, which other libraries call on their own buffers.
 
-A handler evaluates a trace for all states of a call, `width` of them at a time. Operands are float64 arrays in C order:
-the model's constants, its parameters (shared by all states, or one row a state), and the trace's inputs, one row a
-state. Results are the trace's outputs, one row a state, and work memory of `f_work` numbers. A state without a result
-gives nan. Offsets are those of the structs in xla/ffi/api/c_api.h, which jaxlib contains.
+A function evaluates a trace for all states of a call, `width` of them at a time. Its operands are float64 arrays in C
+order: the model's constants, its parameters (shared by all states, or one row a state), and the trace's inputs, one row
+a state. Results are the trace's outputs, one row a state. A state without a result gives nan. Work memory has `f_work`
+numbers.
+
+`f_call` takes pointers. `f_xla` is a handler of XLA's foreign function interface, which XLA calls with its own structs;
+the work memory is its last result, and `f_version` the version of the interface that it replies. Offsets are those of
+the structs in xla/ffi/api/c_api.h, which jaxlib contains.
 """
 
 from __future__ import annotations
@@ -20,12 +24,12 @@ from .ir import Vector
 from .llvm import core
 from .transposition import declarations, transposition
 
-NAMES = ["f_xla", "f_work"]
+NAMES = ["f_call", "f_xla", "f_version", "f_work"]
 # XLA_FFI_CallFrame: the extension, its arrays of pointers to operands and to results; XLA_FFI_Buffer
 EXTENSION, OPERANDS, RESULTS = 8, 72, 112
 DATA, RANK, DIMENSIONS = 24, 32, 40
 # XLA_FFI_Metadata_Extension: its type (1), XLA_FFI_Metadata; in that the version of the interface and the traits
-TYPE, METADATA, MAJOR, MINOR, TRAITS = 8, 24, 24, 28, 32
+TYPE, METADATA, VERSION, TRAITS = 8, 24, 24, 32
 LINE = 8  # numbers of a cache line
 
 
@@ -37,8 +41,8 @@ class Sizes(NamedTuple):
     shared: bool
 
 
-def module(trace: Trace, model: Sizes, width: int, side: int, version: tuple[int, int]) -> str:
-    """The text of a handler with `width` lanes, for an interface of this version; side: lanes of the processor."""
+def module(trace: Trace, model: Sizes, width: int, side: int) -> str:
+    """The text of a function with `width` lanes; side: lanes of the processor."""
     kinds = sorted({width, max(width, side)})
     plan, vector = Plan(trace, max(side // width, 1)), Vector(width)
     offsets = {position: k for k, position in enumerate(model.constants)}
@@ -55,7 +59,9 @@ def module(trace: Trace, model: Sizes, width: int, side: int, version: tuple[int
         *(waves(Vector(k)) for k in kinds),
         core(plan, vector, "f_core", side, place),
         _run(trace, rows, vector, layout, len(offsets)),
-        _handler(trace, model, rows, width, layout, version),
+        _call(trace, model, rows, width, layout),
+        _xla_handler(len(trace.inputs), len(trace.sizes)),
+        "@f_version = global i64 0",
         f"@f_work = constant i64 {layout['end'] + LINE}",
     ]
     return "\n".join([*parts, *_declarations(width)])
@@ -77,15 +83,14 @@ def _layout(trace: Trace, model: Sizes, plan: Plan, width: int, numbers: int) ->
 def _run(trace: Trace, rows: Sequence[int], vector: Vector, layout: dict[str, int], constants: int) -> str:
     """run(inputs, outputs, first, end, work): evaluate these states, a multiple of the lanes."""
     width, total, t = vector.width, len(trace.outputs), vector.type
-    sources = [("in", k) for k in range(len(rows))] + [("out", k) for k in range(len(trace.sizes))]
     lines = [
         "define internal void @f_run(ptr noalias %inputs, ptr noalias %outputs, i64 %first, i64 %end, ptr noalias %x)"
         " nounwind {",
         "entry:",
         *(f"  %{part} = getelementptr double, ptr %x, i64 {layout[part]}" for part in ("y", "s", "model")),
         f"  %parameters = getelementptr double, ptr %model, i64 {constants}",
-        *(f"  %{name}{k}.p = getelementptr ptr, ptr %{name}puts, i64 {k}" for name, k in sources),
-        *(f"  %{name}{k} = load ptr, ptr %{name}{k}.p" for name, k in sources),
+        *_loaded("%inputs", "in", len(rows)),
+        *_loaded("%outputs", "out", len(trace.sizes)),
         "  br label %head",
         "head:",
         "  %b = phi i64 [%first, %entry], [%next, %tail]",
@@ -122,12 +127,69 @@ def _run(trace: Trace, rows: Sequence[int], vector: Vector, layout: dict[str, in
     return "\n".join(lines)
 
 
-def _handler(
-    trace: Trace, model: Sizes, rows: Sequence[int], width: int, layout: dict[str, int], version: tuple[int, int]
-) -> str:
+def _call(trace: Trace, model: Sizes, rows: Sequence[int], width: int, layout: dict[str, int]) -> str:
+    """f_call(constants, inputs, outputs, first, end, work): evaluate these states; the last input: the parameters."""
+    count, outputs = len(trace.inputs), trace.sizes
+    lines = [
+        "define void @f_call(ptr %constants, ptr %ins, ptr %outs, i64 %first, i64 %end, ptr %work) nounwind {",
+        "entry:",
+        "  %address = ptrtoint ptr %work to i64",
+        f"  %up = add i64 %address, {8 * LINE - 1}",
+        f"  %even = and i64 %up, {-8 * LINE}",
+        "  %x = inttoptr i64 %even to ptr",
+        *(f"  %{part} = getelementptr double, ptr %x, i64 {layout[part]}" for part in ("model", "rows")),
+        *_loaded("%ins", "input", count + 1),
+        *_loaded("%outs", "output", len(outputs)),
+        f"  %row_ins = alloca ptr, i64 {len(rows)}\n  %row_outs = alloca ptr, i64 {len(outputs)}",
+        f"  call void @llvm.memcpy.p0.p0.i64(ptr %model, ptr %constants, i64 {8 * len(model.constants)}, i1 false)",
+    ]
+    if model.shared:
+        size = 8 * len(model.parameters)
+        lines += [
+            f"  %pi = getelementptr double, ptr %model, i64 {len(model.constants)}",
+            f"  call void @llvm.memcpy.p0.p0.i64(ptr %pi, ptr %input{count}, i64 {size}, i1 false)",
+        ]
+    lines += [
+        "  %states = sub i64 %end, %first",
+        f"  %rest = urem i64 %states, {width}\n  %whole = sub i64 %end, %rest",
+        "  call void @f_run(ptr %ins, ptr %outs, i64 %first, i64 %whole, ptr %x)",
+        "  %complete = icmp eq i64 %rest, 0",
+        "  br i1 %complete, label %done, label %fill",
+    ]
+    return "\n".join([*lines, *_rest(rows, outputs, width), "done:\n  ret void\n}"])
+
+
+def _rest(rows: Sequence[int], outputs: Sequence[int], width: int) -> list[str]:
+    """Evaluate the last states, fewer than the lanes: their rows are copied, and the last is repeated."""
+    lines = [
+        "fill:\n  %last = sub i64 %end, 1\n  br label %lane",
+        "lane:\n  %l = phi i64 [0, %fill], [%l1, %lane]",
+        "  %beyond = add i64 %whole, %l",
+        "  %state = call i64 @llvm.smin.i64(i64 %beyond, i64 %last)",
+    ]
+    starts = [*accumulate((width * n for n in (*rows, *outputs)), initial=0)]
+    places = [f"%part{k}" for k in range(len(rows) + len(outputs))]
+    lines += [f"  {place} = getelementptr double, ptr %rows, i64 {start}" for place, start in zip(places, starts)]
+    for k, n in enumerate(rows):
+        lines += _copied(f"c{k}", (places[k], "%l"), (f"%input{k}", "%state"), n)
+    lines += [
+        f"  %l1 = add i64 %l, 1\n  %again = icmp slt i64 %l1, {width}",
+        "  br i1 %again, label %lane, label %filled",
+        "filled:",
+        *_stored("%row_ins", places[: len(rows)], "row_in"),
+        *_stored("%row_outs", places[len(rows) :], "row_out"),
+        f"  call void @f_run(ptr %row_ins, ptr %row_outs, i64 0, i64 {width}, ptr %x)",
+        "  br label %return",
+        "return:\n  %r = phi i64 [0, %filled], [%r1, %return]\n  %to = add i64 %whole, %r",
+    ]
+    for k, n in enumerate(outputs):
+        lines += _copied(f"d{k}", (f"%output{k}", "%to"), (places[len(rows) + k], "%r"), n)
+    lines += ["  %r1 = add i64 %r, 1\n  %some = icmp slt i64 %r1, %rest", "  br i1 %some, label %return, label %done"]
+    return lines
+
+
+def _xla_handler(inputs: int, outputs: int) -> str:
     """f_xla(frame): reply with the version of the interface, or evaluate all states."""
-    outputs, constants, parameters = trace.sizes, len(model.constants), len(model.parameters)
-    row_operands = [2 + k for k in range(len(trace.inputs))] + ([] if model.shared else [1])
     lines = [
         f"define ptr @f_xla(ptr %frame) nounwind {{\nentry:\n  {_at('%frame', EXTENSION, 'extension')}",
         "  %none = icmp eq ptr %extension, null",
@@ -136,32 +198,16 @@ def _handler(
         "  %asked = icmp eq i32 %type, 1",
         "  br i1 %asked, label %metadata, label %call",
         f"metadata:\n  {_at('%extension', METADATA, 'm')}",
-        *(
-            f"  %m{offset} = getelementptr i8, ptr %m, i64 {offset}\n  store i32 {value}, ptr %m{offset}"
-            for offset, value in ((MAJOR, version[0]), (MINOR, version[1]), (TRAITS, 0))
-        ),
+        f"  %m.version = getelementptr i8, ptr %m, i64 {VERSION}\n  %version = load i64, ptr @f_version",
+        "  store i64 %version, ptr %m.version, align 4",
+        f"  %m.traits = getelementptr i8, ptr %m, i64 {TRAITS}\n  store i32 0, ptr %m.traits",
         "  ret ptr null",
         f"call:\n  {_at('%frame', OPERANDS, 'operands')}\n  {_at('%frame', RESULTS, 'results')}",
-    ]
-    lines += _buffers("operand", "%operands", 2 + len(trace.inputs))
-    lines += _buffers("result", "%results", len(outputs) + 1)
-    lines += [
-        f"  %address = ptrtoint ptr %result{len(outputs)} to i64",
-        f"  %up = add i64 %address, {8 * LINE - 1}",
-        f"  %even = and i64 %up, {-8 * LINE}",
-        "  %x = inttoptr i64 %even to ptr",
-        *(f"  %{part} = getelementptr double, ptr %x, i64 {layout[part]}" for part in ("model", "rows")),
-        f"  %ins = alloca ptr, i64 {len(rows)}\n  %outs = alloca ptr, i64 {len(outputs)}",
-        f"  call void @llvm.memcpy.p0.p0.i64(ptr %model, ptr %operand0, i64 {8 * constants}, i1 false)",
-    ]
-    if model.shared:
-        lines += [
-            f"  %pi = getelementptr double, ptr %model, i64 {constants}",
-            f"  call void @llvm.memcpy.p0.p0.i64(ptr %pi, ptr %operand1, i64 {8 * parameters}, i1 false)",
-        ]
-    lines += _stored("%ins", [f"%operand{k}" for k in row_operands], "in")
-    lines += _stored("%outs", [f"%result{k}" for k in range(len(outputs))], "out")
-    lines += [
+        *_buffers("operand", "%operands", 2 + inputs),
+        *_buffers("result", "%results", outputs + 1),
+        f"  %ins = alloca ptr, i64 {inputs + 1}\n  %outs = alloca ptr, i64 {outputs}",
+        *_stored("%ins", [*(f"%operand{2 + k}" for k in range(inputs)), "%operand1"], "in"),
+        *_stored("%outs", [f"%result{k}" for k in range(outputs)], "out"),
         f"  {_at('%operands.b2', RANK, 'rank', 'i64')}\n  {_at('%operands.b2', DIMENSIONS, 'dims')}",
         "  %axes = sub i64 %rank, 1",
         "  br label %count",
@@ -174,41 +220,10 @@ def _handler(
         "  %states1 = mul i64 %states, %dim\n  %axis1 = add i64 %axis, 1",
         "  br label %count",
         "counted:",
-        f"  %rest = urem i64 %states, {width}\n  %whole = sub i64 %states, %rest",
-        "  call void @f_run(ptr %ins, ptr %outs, i64 0, i64 %whole, ptr %x)",
-        "  %complete = icmp eq i64 %rest, 0",
-        "  br i1 %complete, label %done, label %fill",
+        f"  call void @f_call(ptr %operand0, ptr %ins, ptr %outs, i64 0, i64 %states, ptr %result{outputs})",
+        "  ret ptr null\n}",
     ]
-    return "\n".join([*lines, *_rest(row_operands, rows, outputs, width), "done:\n  ret ptr null\n}"])
-
-
-def _rest(operands: Sequence[int], rows: Sequence[int], outputs: Sequence[int], width: int) -> list[str]:
-    """Evaluate the last states, fewer than the lanes: their rows are copied, and the last is repeated."""
-    lines = [
-        "fill:\n  %last = sub i64 %states, 1\n  br label %lane",
-        "lane:\n  %l = phi i64 [0, %fill], [%l1, %lane]",
-        "  %beyond = add i64 %whole, %l",
-        "  %state = call i64 @llvm.smin.i64(i64 %beyond, i64 %last)",
-    ]
-    starts = [*accumulate((width * n for n in (*rows, *outputs)), initial=0)]
-    places = [f"%part{k}" for k in range(len(rows) + len(outputs))]
-    lines += [f"  {place} = getelementptr double, ptr %rows, i64 {start}" for place, start in zip(places, starts)]
-    for k, (operand, n) in enumerate(zip(operands, rows)):
-        lines += _copied(f"c{k}", (places[k], "%l"), (f"%operand{operand}", "%state"), n)
-    lines += [
-        f"  %l1 = add i64 %l, 1\n  %again = icmp slt i64 %l1, {width}",
-        "  br i1 %again, label %lane, label %filled",
-        "filled:",
-        *_stored("%ins", places[: len(rows)], "row_in"),
-        *_stored("%outs", places[len(rows) :], "row_out"),
-        f"  call void @f_run(ptr %ins, ptr %outs, i64 0, i64 {width}, ptr %x)",
-        "  br label %return",
-        "return:\n  %r = phi i64 [0, %filled], [%r1, %return]\n  %to = add i64 %whole, %r",
-    ]
-    for k, n in enumerate(outputs):
-        lines += _copied(f"d{k}", (f"%result{k}", "%to"), (places[len(rows) + k], "%r"), n)
-    lines += ["  %r1 = add i64 %r, 1\n  %some = icmp slt i64 %r1, %rest", "  br i1 %some, label %return, label %done"]
-    return lines
+    return "\n".join(lines)
 
 
 def _at(base: str, offset: int, name: str, kind: str = "ptr") -> str:
@@ -221,6 +236,12 @@ def _buffers(name: str, array: str, count: int) -> Iterator[str]:
     for k in range(count):
         yield f"  {array}.a{k} = getelementptr ptr, ptr {array}, i64 {k}\n  {array}.b{k} = load ptr, ptr {array}.a{k}"
         yield f"  {_at(f'{array}.b{k}', DATA, f'{name}{k}')}"
+
+
+def _loaded(array: str, name: str, count: int) -> Iterator[str]:
+    """%nameK: pointer k of an array."""
+    for k in range(count):
+        yield f"  %{name}{k}.p = getelementptr ptr, ptr {array}, i64 {k}\n  %{name}{k} = load ptr, ptr %{name}{k}.p"
 
 
 def _stored(array: str, pointers: Sequence[str], name: str) -> Iterator[str]:
