@@ -327,3 +327,10 @@ def test_a_law_is_compared_with_python(monkeypatch):
     monkeypatch.setattr(casadi_functions, "_operations", wrong)
     with pytest.raises(gc.GeomctrlError, match="PDGravity: the CasADi function differs from Python"):
         law.to_casadi()
+
+
+def test_a_term_is_compared_with_python(monkeypatch):
+    operations = casadi_functions._operations
+    monkeypatch.setattr(casadi_functions, "_operations", lambda x: operations(x) | {"cos": x.sin})
+    with pytest.raises(gc.GeomctrlError, match="'two_link': tau of the compiled function differs from Python at q = "):
+        models.two_link().to_casadi()

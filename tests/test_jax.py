@@ -17,6 +17,7 @@ from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError, NameNotFoundError
 from geomctrl.kernels.couplings import fitting
 from geomctrl.terms.requested_terms import FRAME_TERMS
+from geomctrl.tracing.backends import buffer_calls, cache
 from geomctrl.tracing.traces import Trace
 
 jax = pytest.importorskip("jax", reason="needs jax: pip install 'geomctrl[jax]'")
@@ -407,6 +408,31 @@ def test_programs_that_jax_keeps_on_disk_find_the_code_in_another_process(tmp_pa
         done = subprocess.run([sys.executable, "-c", FROM_DISK, tmp_path], capture_output=True, text=True, check=True)
         assert_close(eval(done.stdout), 1.5 * arm.inverse_dynamics(q, 2 * q, q), 1e-13)
         assert list(tmp_path.iterdir())
+
+
+# --- comparison with Python --------------------------------------------------------------------------------------
+
+
+def test_a_function_is_compared_with_python(monkeypatch, arm):
+    bind = jax_functions.apply.bind
+
+    def wrong(*x, **options):
+        return [1.001 * y for y in bind(*x, **options)]
+
+    monkeypatch.setattr(jax_functions.apply, "bind", wrong)
+    with pytest.raises(GeomctrlError, match=r"'two_link': M of the compiled function differs from Python at q = \["):
+        arm.to_jax("mass_matrix")
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_code_of_a_derivative_is_compared_with_its_trace(monkeypatch, single):
+    robot = testing.random_robot(np.random.default_rng(20 + single), ["revolute", "prismatic"], [-1, 0])
+    f, x = robot.to_jax(), np.ones(2) if single else np.ones((9, 2))
+    module = buffer_calls.module
+    monkeypatch.setattr(buffer_calls, "module", lambda *x: module(*x).replace("fadd", "fsub", 40))
+    monkeypatch.setattr(cache, "kept", lambda key, make: make())
+    with pytest.raises(GeomctrlError, match="compiled code differs from its trace on this processor"):
+        jax.grad(lambda q: f(q, x, x).sum())(x)
 
 
 # --- what can not be computed ------------------------------------------------------------------------------------
