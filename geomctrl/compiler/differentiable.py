@@ -110,6 +110,13 @@ class Differentiable:
             [*rows, *map(_random, weights)],
         )
 
+    def pullback(self, moving: tuple[int, ...], results: tuple[int, ...]) -> Differentiable:
+        """The derivatives of a weighted sum of these results by the operands `moving`; the weights are further
+        operands.
+        """
+        first = PARAMETERS + len(self.inputs)
+        return self.pushforward(moving).transposed(tuple(range(first, first + len(moving))), results)
+
     def _derivative(
         self, operation: tuple, inputs: tuple, outputs: tuple, make: Callable[[], Trace], trial: list[np.ndarray]
     ) -> Differentiable:

@@ -46,9 +46,8 @@ class JaxFunction(TermFunction):
 
     same_for_all = "jax.vmap with in_axes=None keeps an argument for all states"
 
-    def _prepare(self) -> None:
-        function, model = self._function, self.robot._model
-        self._numbers = Numbers(model[[*function.constants, *function.parameters]].tobytes())
+    def _prepare(self, constants: np.ndarray, parameters: np.ndarray) -> None:
+        self._numbers = Numbers(np.concatenate([constants, parameters]).tobytes())
         self._compiled = jax.jit(self._traced, inline=True)
 
     def _called_with_numpy(self, arrays: Sequence[Any]) -> Sequence[Any]:

@@ -6,7 +6,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from geomctrl.compiler.arithmetic import Sizes
+import numpy as np
+
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.terms.kinematics import Representation
@@ -29,18 +30,18 @@ class TermFunction:
     same_for_all = ""  # advice to those who pass one row for many states
 
     def __init__(self, robot: Mechanism, term: str, frame: str | None, representation: Representation):
-        compiled, sizes = compiled_term(robot, term, frame, representation, others=ON_GROUP), Sizes(robot._model)
+        compiled = compiled_term(robot, term, frame, representation, others=ON_GROUP)
+        self._function, constants, parameters, sizes = differentiable_term(robot, compiled)
         self.robot, self.term, self._arguments = robot, term, (robot, term, frame, representation)
         self.inputs = {x.name: sizes.shape(x) for x in compiled.inputs}
         self._outputs = [sizes.shape(y) for y in compiled.algorithm.outputs]
         self._result = compiled.result
-        self._function = differentiable_term(robot, compiled)
-        self._prepare()
+        self._prepare(constants, parameters)
         compare_with_python(robot, compiled, self._function.trace, self._called_with_numpy)
 
     @abstractmethod
-    def _prepare(self) -> None:
-        """Create what calls need."""
+    def _prepare(self, constants: np.ndarray, parameters: np.ndarray) -> None:
+        """Create what calls need from the robot's numbers."""
 
     @abstractmethod
     def _called_with_numpy(self, arrays: Sequence[Any]) -> Sequence[Any]:

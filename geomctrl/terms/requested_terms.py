@@ -118,13 +118,14 @@ def expected_outputs(robot: Mechanism, term: Term, inputs: list[np.ndarray]) -> 
     return [y.astype(float) for y in outputs] if good else None
 
 
-def differentiable_term(robot: Mechanism, term: Term) -> Differentiable:
-    """A term as a function with derivatives, which robots of one structure share."""
+def differentiable_term(robot: Mechanism, term: Term) -> tuple[Differentiable, np.ndarray, np.ndarray, Sizes]:
+    """A term as a function with derivatives, the robot's constants and parameters, and the sizes of its arrays."""
     function = differentiable(term.algorithm, structure(robot._model), {**term.numbers, **term.arrays}, term.optional)
+    constants, parameters = robot._model[function.constants], robot._model[function.parameters]
     if not function.trial:
         rows = [x.ravel() for x in random_inputs(robot, term, np.random.default_rng(0))]
-        function.trial = [robot._model[function.constants], robot._model[function.parameters], *rows]
-    return function
+        function.trial = [constants, parameters, *rows]
+    return function, constants, parameters, Sizes(robot._model)
 
 
 def compare_with_python(
