@@ -3,7 +3,7 @@
 import math
 from collections import deque
 from functools import cache
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 import pytest
@@ -476,6 +476,26 @@ def test_tolerances_beyond_the_range_of_numbers_are_not_met():
     solution = integrate(oscillator, [0.0, 1.0], (0.0, 1.0), None, Adaptive(rtol=1e-300, atol=0.0), Rn(2))
     assert not solution.success
     assert solution.reason.startswith("rtol = 1e-300 and atol = 0 can not be met at t = 0")
+
+
+def test_an_error_that_is_not_a_number_is_too_large():
+    calls = count()
+
+    class Counted(SE3):
+        def advance(self, g, u):
+            assert next(calls) < 2000, "a step is repeated for ever"
+            return super().advance(g, u)
+
+    def moving(t, T):
+        return np.array([0.0, 0.0, 1.0 + t * t, math.cos(t), math.sin(3.0 * t), math.sin(7.0 * t)])
+
+    T = SE3().exp(np.array([0.0, 0.0, 2.0, 0.0, 0.0, 0.0]))
+    T[:3, 3] = 1.7e308  # its logarithm, to which rtol refers, overflows
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert np.isnan(SE3().log(T)).any()
+        solution = integrate(moving, T, (0.0, 1.0), 0.5, Adaptive(), Counted())
+    assert not solution.success
+    assert "can not be met at t = " in solution.reason
 
 
 def test_blow_up_ends_with_a_reason_and_the_solution_so_far():
