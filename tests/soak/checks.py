@@ -108,7 +108,9 @@ def urdfs(rng: np.random.Generator) -> str:
         return "refused"
     M = robot.mass_matrix(robot.random_configuration(rng))
     assert np.isfinite(M).all()
-    rounding = 1e-14 * np.abs(M).max()  # a damaged file may have a link of 1e18 m beside one of 1 m
+    # a damaged file may have a link of 1e18 m beside one of 1 m, whose square cancels where an axis is along the link
+    reach = np.linalg.norm(robot.placements[:, :3, 3], axis=1).sum()
+    rounding = 1e-14 * (np.abs(M).max() + np.abs(robot.parameters).max() * (1.0 + reach**2))
     assert np.linalg.eigvalsh(M)[0] > (-rounding if rounding > 1.0 else 0.0), M
     return "loaded though damaged"
 
