@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import os
 import re
@@ -148,6 +149,7 @@ def keep_newest(places: Iterable[Path], pattern: str, count: int) -> None:
                 path.unlink(missing_ok=True)
 
 
+@functools.cache  # once per process: a folder may hold very many files
 def _remove_abandoned(folder: Path) -> None:
     for path in folder.glob("*.tmp"):
         with contextlib.suppress(OSError):

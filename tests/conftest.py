@@ -1,5 +1,6 @@
 """Fixtures of several packages."""
 
+import functools
 import gc
 import os
 import signal
@@ -52,20 +53,38 @@ def _fix_what_is_compiled():
 # algorithms that quick tests call a few times: numba would take a second for each, some of them five
 SELDOM_CALLED = {
     *("articulated_handles", "body_wrenches", "center_of_mass", "centroidal_momentum", "coriolis_transpose_product"),
-    *("derivatives_along", "geometric_sensitivity", "hybrid_inverse_dynamics", "inverse_dynamics_rates"),
-    *("mass_matrix_derivative", "mass_matrix_product", "momentum_rate_regressor", "momentum_regressor"),
-    *("operational_inertia", "operational_mobility", "spatial_inverse_dynamics"),
+    *("coupled_forward_dynamics_derivatives", "coupled_inverse_dynamics_derivatives", "derivatives_along"),
+    *("forward_dynamics_derivatives", "geometric_sensitivity", "hybrid_inverse_dynamics", "inverse_dynamics_rates"),
+    *("mass_matrix_derivative", "mass_matrix_in_motion", "mass_matrix_inverse", "mass_matrix_product"),
+    *("momentum_rate_regressor", "momentum_regressor", "operational_inertia", "operational_mobility"),
+    "spatial_inverse_dynamics",
 }
 
 
+collecting = True  # until the tests are collected
+
+
 def _leave_in_python():
+    """Seldom called algorithms; all others while tests are collected, or each worker would compile the same kernels."""
     from geomctrl.kernels import algorithms, numba_loops
 
     numba = algorithms.compiled
 
     def entry(function, signature):
         seldom = function.__name__.rpartition("_")[0] in SELDOM_CALLED
-        return (numba_loops.uncompiled_entry if seldom else numba)(function, signature)
+        if not (seldom or collecting):
+            return numba(function, signature)
+        python = numba_loops.uncompiled_entry(function, signature)
+        if seldom:
+            return python
+        later = functools.cache(lambda: numba(function, signature))
+
+        @functools.wraps(function)
+        def call(*args):
+            return (python if collecting else later())(*args)
+
+        call.py_func = function
+        return call
 
     algorithms.compiled = entry
 
@@ -125,6 +144,8 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish(session):
+    global collecting
+    collecting = False
     gc.freeze()  # modules and tests stay until the end
     gc.set_threshold(10_000, 10, 10)  # Python's 700 objects cost a twentieth of the time
     gc.enable()

@@ -53,6 +53,14 @@ def test_the_hooks_of_numba_are_used_where_they_are(monkeypatch, tmp_path):
     assert len(list(tmp_path.glob("*.nbc"))) == 1
 
 
+def test_without_numbas_compiler_kernels_are_python_functions(monkeypatch, tmp_path):
+    monkeypatch.setattr(numba_loops.config, "DISABLE_JIT", True)
+    call = entry(monkeypatch, tmp_path)
+    assert_it_works(call)
+    assert not hasattr(call, "overloads")  # of numba's dispatchers
+    assert not list(tmp_path.iterdir())
+
+
 def test_without_the_hooks_of_numba_every_process_compiles(monkeypatch, tmp_path):
     monkeypatch.setattr(numba_loops, "HOOKS", ("_cache", "_renamed"))
     assert_it_works(entry(monkeypatch, tmp_path))

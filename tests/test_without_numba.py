@@ -58,7 +58,7 @@ def expected(tmp_path_factory):
     return computed(tmp_path_factory.mktemp("compiled") / "compiled.npz", {}, True)
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["off", "on"])
 def test_what_comes_out_is_the_same(tmp_path, compiler, expected):
     environment = {"NUMBA_DISABLE_JIT": "1", "GEOMCTRL_COMPILER": compiler}

@@ -57,7 +57,7 @@ def test_track_takes_every_controller_and_reference(controller, reference, tmp_p
     assert "finished: reached t = 0.2 s" in result.output
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("robot", models.names())
 def test_track_takes_every_bundled_robot(robot, tmp_path):
     result = run("track", robot, *SHORT, "--payload", 1, "--friction", "--no-compare", "--out", tmp_path)

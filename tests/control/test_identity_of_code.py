@@ -438,6 +438,7 @@ def compiled_run(law):
         return None
 
 
+@pytest.mark.quick(52)
 def test_no_change_reuses_the_code_that_was_made_before_it(way):
     way, space = way
     exec(way.sources, space)

@@ -89,7 +89,7 @@ def test_adaptive_steps_between_samples_keep_the_tolerance(dt, control_dt):
         law,
         q0,
         v0,
-        0.4,
+        0.2,
         1e-3,
         control_dt=control_dt,
         monitors=None,
@@ -102,7 +102,7 @@ def test_adaptive_steps_between_samples_keep_the_tolerance(dt, control_dt):
             law,
             q0,
             v0,
-            0.4,
+            0.2,
             dt,
             control_dt=control_dt,
             options=gc.SimulationOptions(method=gc.integrators.Adaptive(rtol=rtol, atol=rtol)),
@@ -176,13 +176,13 @@ def test_energy_balance_with_friction_and_external_wrenches():
 
     plant = gc.Plant(FLOATING, friction=gc.Friction(0.2), f_ext=f_ext)
     law = law_of(FLOATING)
-    run = gc.simulate(plant, law, *start_of(law), 0.5, 1e-3)
+    run = gc.simulate(plant, law, *start_of(law), 0.2, 1e-3)
     assert run.monitors["energy"].worst < 2e-7
     blind = gc.Plant(FLOATING, friction=gc.Friction(0.2))
     object.__setattr__(
         plant, "_external_power", blind._external_power
     )  # the wrench acts, but its power is missing in the balance
-    assert gc.simulate(plant, law, *start_of(law), 0.5, 1e-3).monitors["energy"].ok is False
+    assert gc.simulate(plant, law, *start_of(law), 0.2, 1e-3).monitors["energy"].ok is False
 
 
 def test_group_residual_stays_at_round_off():

@@ -178,7 +178,7 @@ def test_every_law_is_on_two_robots_at_least():
     assert len([law for law, _ in PAIRS if law not in without]) >= 40
 
 
-@pytest.mark.quick(14)
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("law", ROBOTS)
 def test_a_torque_of_another_size_breaks_it(law, monkeypatch):
     """Wrong models violate the claims, so the tests can fail. LQR has a gain margin from 1/2 to infinity, and
@@ -197,6 +197,7 @@ def test_a_torque_of_another_size_breaks_it(law, monkeypatch):
         keeps(law, controller, plant)
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("law", sorted(LEARN - {"NaturalAdaptation"}))
 def test_an_estimate_that_moves_the_wrong_way_breaks_it(law, monkeypatch):
     controller, plant = law_of(law, ROBOTS[law][0])

@@ -34,15 +34,20 @@ def right():
     return simulated(NAME, velocities=0.01, **OPTIONS)
 
 
-def test_a_right_log_has_no_cause_and_its_delay_is_printed(right):
-    assessment = reported(*right).assessment
+@pytest.fixture(scope="module")
+def right_report(right):
+    return reported(*right)
+
+
+def test_a_right_log_has_no_cause_and_its_delay_is_printed(right_report):
+    assessment = right_report.assessment
     assert not {"delay", "gravity", "drift", "samples", "resolution"} & {d.kind for d in assessment.findings}
     assert any(note.startswith("torques lag positions by ") for note in assessment.notes)
 
 
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("seconds", [0.02, -0.015])
-def test_a_delay_is_measured_and_taken_back(right, seconds):
+def test_a_delay_is_measured_and_taken_back(right, right_report, seconds):
     log, model = right
     late = delayed(log, seconds)
     said = first(reported(late, model).assessment, "delay")
@@ -51,7 +56,7 @@ def test_a_delay_is_measured_and_taken_back(right, seconds):
     assert float(said.seen.split(" by ")[1].split()[0]) == pytest.approx(1e3 * abs(seconds), abs=2.0)
     corrected, plain = (reported(late, model, delay=d).errors["test"]["relative_error"] for d in ("auto", 0.0))
     assert corrected < 0.8 * plain
-    assert corrected == pytest.approx(reported(log, model).errors["test"]["relative_error"], rel=0.1)
+    assert corrected == pytest.approx(right_report.errors["test"]["relative_error"], rel=0.1)
 
 
 def test_torques_are_taken_back_by_the_seconds_given():
@@ -95,7 +100,7 @@ def test_a_joint_with_another_zero_is_named_with_its_angle():
     assert degrees == pytest.approx(-np.rad2deg(0.2), abs=3.0)
 
 
-@pytest.mark.parametrize("degrees", [0.0, 1.2])
+@pytest.mark.parametrize("degrees", [pytest.param(0.0, marks=pytest.mark.slow), 1.2])
 def test_a_note_has_the_offset_of_each_zero_that_the_log_shows(degrees):
     """Smaller changes than a finding reports; a joint about the vertical axis of the base shows none."""
     log, model = simulated("puma560", seed=3, noise=0.003)
@@ -127,6 +132,7 @@ def test_torques_in_coarse_steps_name_joints_and_accuse_no_column():
     assert not {"sign", "swap", "scale", "coupling"} & {d.kind for d in assessment.findings}
 
 
+@pytest.mark.slow
 def test_a_tilted_base_is_named_with_its_angle():
     log, model = simulated(NAME, tilt=4.0, **OPTIONS)
     said = first(reported(log, model).assessment, "gravity")
@@ -153,7 +159,7 @@ def test_a_tilt_that_a_plane_does_not_show_is_noted():
     assert "towards (0.00, 1.00, 0.00)" in note.replace("-1.00", "1.00").replace("-0.00", "0.00")
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [8.0, 20.0])
 def test_friction_that_falls_is_a_drift_in_short_logs_too(seconds):
     log, model = simulated(NAME, warming=0.6, friction=0.3, **OPTIONS | {"seconds": seconds})
