@@ -44,30 +44,33 @@ class Kernel:
     of their modules, `so3.exp_many(...)`, so that further calls have no overhead.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: str):
+    def __init__(self, function: Callable[..., Any], signature: str, strict: bool = False):
         functools.update_wrapper(self, function)
-        self.py_func, self.signature = function, signature
+        self.py_func, self.signature, self.strict = function, signature, strict
 
     def __call__(self, *args: Any) -> Any:
         return self.dispatcher(*args)
 
     @functools.cached_property
     def dispatcher(self) -> Callable[..., Any]:
-        dispatcher = compiled(self.py_func, self.signature)
+        dispatcher = compiled(self.py_func, self.signature, self.strict)
         home = vars(sys.modules.get(self.py_func.__module__, sys))
         if home.get(self.py_func.__name__) is self:
             home[self.py_func.__name__] = dispatcher
         return dispatcher
 
 
-def kernel(signature: str) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator for an entry from Python, compiled for exactly `signature` (numba's notation) at its first call."""
-    return lambda function: Kernel(function, signature)
+def kernel(signature: str, strict: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    """Decorator for an entry from Python, compiled for exactly `signature` (numba's notation) at its first call.
+
+    strict: every operation is rounded once, as IEEE 754 says; nothing is contracted or reordered.
+    """
+    return lambda function: Kernel(function, signature, strict)
 
 
-def compiled(function: Callable[..., Any], signature: str) -> Any:
+def compiled(function: Callable[..., Any], signature: str, strict: bool = False) -> Any:
     """The function compiled by numba for exactly `signature`; with several threads, the first one compiles it."""
     from .numba_loops import entry
 
     with _compiling:
-        return entry(function, signature, _announce)
+        return entry(function, signature, _announce, strict)

@@ -27,7 +27,7 @@ from numba.np import numpy_support
 from geomctrl import caches
 from geomctrl.tracing.rebinding import empty_cells, rebind
 
-from .primitives import FLAGS, KernelTypeError, fingerprint, modules, python_function, references
+from .primitives import FLAGS, STRICT_FLAGS, KernelTypeError, fingerprint, modules, python_function, references
 
 
 def uncompiled_entry(function: Callable[..., Any], signature: str) -> Callable[..., Any]:
@@ -64,7 +64,7 @@ MAX_VERSIONS = 16  # of a kernel, kept on disk: for other processors and version
 
 
 @functools.cache
-def entry(function: Callable[..., Any], signature: str, announce: Callable[[str], None]) -> Any:
+def entry(function: Callable[..., Any], signature: str, announce: Callable[[str], None], strict: bool = False) -> Any:
     """Numba's dispatcher of an entry from Python: compiled or loaded at its first call, for `signature` alone.
 
     announce: called with the entry's name before it is compiled, not where it is loaded.
@@ -72,16 +72,17 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
     if getattr(config, "DISABLE_JIT", False):
         return uncompiled_entry(function, signature)
     twin = rebind(function, {}, empty_cells(function))
-    dispatcher: Any = numba.njit(nogil=function.__name__.endswith("_many"), **FLAGS)(twin)  # batches: see `threads`
+    flags = STRICT_FLAGS if strict else FLAGS
+    dispatcher: Any = numba.njit(nogil=function.__name__.endswith("_many"), **flags)(twin)  # batches: see `threads`
 
     def fill():
         announce(function.__name__)
-        _fill(twin, function)
+        _fill(twin, function, strict)
 
     declared, _ = sigutils.normalize_signature(signature)
     if not all(hasattr(dispatcher, name) for name in HOOKS):
         return _without_internals(dispatcher, function, declared, fill)
-    dispatcher._cache = _Cache(function, signature, fill)
+    dispatcher._cache = _Cache(function, signature, fill, flags)
 
     def compile_declared(*args, **kwargs):
         if dispatcher.overloads:
@@ -112,13 +113,14 @@ def _without_internals(dispatcher: Any, function: Callable[..., Any], declared: 
 
 
 @functools.cache
-def inlined(function: Callable[..., Any]) -> Any:
+def inlined(function: Callable[..., Any], strict: bool = False) -> Any:
     """Numba's dispatcher of a primitive."""
     twin = rebind(function, {}, empty_cells(function))
-    _fill(twin, function)
+    _fill(twin, function, strict)
     internal = {"forceinline": True, **WITHOUT_WRAPPERS, "_nrt": _allocates(function)}
     njit: Any = numba.njit
-    return njit(**{name: value for name, value in internal.items() if name in _internal_options()}, **FLAGS)(twin)
+    flags = STRICT_FLAGS if strict else FLAGS
+    return njit(**{name: value for name, value in internal.items() if name in _internal_options()}, **flags)(twin)
 
 
 @functools.cache
@@ -141,17 +143,17 @@ def _allocates(function: Callable[..., Any]) -> bool:
     return any(_allocates(inner) for inner in (*called, *cells) if inner is not None)
 
 
-def _fill(twin: FunctionType, function: Callable[..., Any]) -> None:
+def _fill(twin: FunctionType, function: Callable[..., Any], strict: bool) -> None:
     """Give the twin its globals and cells: only when it is compiled, as loading from disk needs none of them."""
     twin.__globals__["__builtins__"] = __builtins__
-    twin.__globals__.update({name: _for_numba(value) for name, value in references(function).items()})
+    twin.__globals__.update({name: _for_numba(value, strict) for name, value in references(function).items()})
     for cell, original in zip(twin.__closure__ or (), function.__closure__ or ()):
-        cell.cell_contents = _for_numba(original.cell_contents)
+        cell.cell_contents = _for_numba(original.cell_contents, strict)
 
 
-def _for_numba(value: Any) -> Any:
+def _for_numba(value: Any, strict: bool) -> Any:
     inner = python_function(value)
-    return value if inner is None else inlined(inner)
+    return value if inner is None else inlined(inner, strict)
 
 
 # --- on disk -----------------------------------------------------------------------------------------------------
@@ -164,13 +166,13 @@ class _Cache:
     processes that write at once, or of one killed in between, the index may name another kernel's code.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: str, fill: Callable[[], None]):
+    def __init__(self, function: Callable[..., Any], signature: str, fill: Callable[[], None], options: Any = FLAGS):
         self.fill = fill
         chosen = getattr(config, "CACHE_DIR", "")  # NUMBA_CACHE_DIR
         self.folders = (Path(chosen),) if chosen else caches.folders(Path(__file__).parent)
         name = function.__qualname__.translate({ord(c): None for c in "<>"})  # not in names of Windows' files
         self.title = f"{function.__module__}.{name}.{sys.implementation.cache_tag}"
-        flags = FLAGS["error_model"], sorted(FLAGS["fastmath"]), "nogil"
+        flags = options["error_model"], sorted(options.get("fastmath", ())), "nogil"
         self.key = fingerprint(function), signature, flags, numba.__version__, modules(function)
 
     @property

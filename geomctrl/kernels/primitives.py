@@ -16,6 +16,7 @@ from geomctrl.tracing.code_identity import codes, names_of
 
 # contract, nsz and arcp are 15 % faster than strict IEEE; nan and inf keep their meaning, so guards still see them.
 FLAGS = {"error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"}}
+STRICT_FLAGS = {"error_model": "numpy"}  # of kernels that bound their rounding errors: each operation rounds once
 
 F = TypeVar("F", bound=Callable[..., Any])
 _primitives: set[Callable[..., Any]] = set()

@@ -37,3 +37,5 @@ from .stability import assert_exponential as assert_exponential
 from .stability import assert_input_to_state_stable as assert_input_to_state_stable
 from .stability import exponential_rate as exponential_rate
 from .stability import input_to_state_gain as input_to_state_gain
+from .tubes.reaching import reach as reach
+from .tubes.tube import Tube as Tube

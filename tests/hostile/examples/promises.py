@@ -59,6 +59,8 @@ PORT = {"storage": power, "port": "joints"}
 INPUTS = {"port": "joints", "share": Argument(0.5, "", "huge negative")}
 PERIOD = number(0.03125, positive=True)
 LEVEL = {"level": number(0.125, negative=False), "horizon": number(0.0625, positive=True)}
+TUBE = gc.testing.reach(SLIDER, LAW, (np.array([0.4, 0.0]), np.array([0.5, 0.1])), 0.25)
+BOUNDS = Argument((np.array([-1.0, -1.0]), np.array([1.0, 1.0])))
 OVER = {"make": make, "over": {"kp": (1.0, 2.0)}, "measure": rate}
 EXAMPLES = {
     "testing.assert_exponential": Example(
@@ -95,9 +97,46 @@ EXAMPLES = {
         {**LOOP, **LEVEL, "shortest": PERIOD, "longest": number(0.0625, positive=True), **SEARCH, **RTOL},
         forms=["shortest", "longest"],
     ),
+    "testing.reach": Example(
+        {
+            "plant": SLIDER,
+            "controller": LAW,
+            "initial_box": BOUNDS,
+            "t_end": number(0.25, positive=True),
+            "parameters": number(0.125, negative=False),
+            "order": 4,
+            "pieces": 1,
+            "progress": Argument(False, "all"),
+        },
+        forms=["t_end", "parameters"],
+        compare=False,
+    ),
+    "testing.Tube.box": Example(
+        {"at": number(0.125, negative=False), "until": Argument(0.25, "none", "negative")}, TUBE
+    ),
+    "testing.Tube.stays": Example(
+        {
+            "signal": "q[0]",
+            "upper": Argument(1.0, "none huge"),
+            "lower": Argument(-1.0, "none negative"),
+            "start": number(0.125, negative=False),
+            "end": Argument(0.25, "none", "negative"),
+        },
+        TUBE,
+        compare=False,
+    ),
+    "testing.Tube.inside": Example({"box": BOUNDS, "at": number(0.25, negative=False)}, TUBE, compare=False),
+    "testing.Tube.motions": Example({"samples": 2, "seed": 1}, TUBE),
+    "testing.Tube.plot": Example({"signals": Argument(["q[0]"], "none"), "samples": 2}, TUBE, compare=False),
+    "testing.Tube.names": Example({}, TUBE),
+    "testing.Tube.summary": Example({}, TUBE),
     "testing.worst_case": Example(
         {**OVER, "level": number(0.125, negative=False), "points": 1, **SEARCH}, forms=["level"]
     ),
     "testing.assert_robust": Example({**OVER, "limit": number(1.0), "points": 1, **SEARCH}, forms=["limit"]),
 }
-LEFT_OUT = {"Robustness": "made by what it is the result of"}
+LEFT_OUT = {
+    "testing.Tube": "made by testing.reach",
+    "TubeCheck": "made by a Tube",
+    "Robustness": "made by what it is the result of",
+}

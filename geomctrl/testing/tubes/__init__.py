@@ -1,0 +1,1 @@
+"""Rigorous enclosures of all motions of a closed loop from a box of initial states."""

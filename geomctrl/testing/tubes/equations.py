@@ -1,0 +1,155 @@
+"""The equations of a closed loop as tubes need them: state, uncertain parameters and time are inputs of one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from geomctrl.control.compiled.proving import NUMBERS, STATE, TIME, trace_closed_loop
+from geomctrl.control.compiled.robot_numbers import inertial_parameters
+from geomctrl.control.compiled.trace_parts import one_number
+from geomctrl.control.contracts import started
+from geomctrl.control.plant import Plant, plant_of
+from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.states import require_vectors
+from geomctrl.testing.certificates.equations import apart
+from geomctrl.tracing.proofs.interpreted import Program
+from geomctrl.tracing.proofs.operation_rows import OperationRows
+from geomctrl.tracing.symbols import where
+from geomctrl.tracing.untraceable import UntraceableError
+
+from .steps import Dynamics
+
+COMPARED_STATES = 48
+ROUNDING_TOLERANCE = 1e-7  # relative difference (absolute below 1) that rounding of M^-1 may cause
+SIGNALS = "'q[0]', 'v[0]', 'z[0]', 'tau[0]', 'V', or a function (t, q, v, z, plant) that returns a number"
+
+
+def checked_plant(plant: Any) -> Plant:
+    """The plant, if it is one whose motions tubes can enclose."""
+    plant = plant_of("plant", plant, state=False)
+    require_vectors("plant", plant.robot)
+    if plant.switches:
+        raise ArgumentError(f"plant: expected a plant that does not change, got changes at {list(plant.switches)}")
+    if plant._coulomb:
+        raise ArgumentError(
+            "plant: expected no Coulomb friction, because its torque jumps where a joint comes to rest;"
+            " viscous friction is possible"
+        )
+    if plant.sensors:
+        raise ArgumentError("plant: expected no sensors, got some: enclose the law with the true state")
+    return plant
+
+
+class LoopEquations:
+    """State y = (q, v, z), then the uncertain inertial parameters `uncertain` (indices), then time.
+
+    signal: a further expression, one of SIGNALS.
+    """
+
+    def __init__(self, controller: Any, plant: Plant, uncertain: np.ndarray, signal: Any = None):
+        self.controller, self.plant, self.uncertain = controller, plant, uncertain
+        needs_trace = len(uncertain) or signal is not None
+        extra = self._extra(signal) if needs_trace else None
+        loop = self.loop = trace_closed_loop(apart(plant) if len(uncertain) else plant, controller, extra)
+        graph = loop.graph
+        self.n = len(loop.y) - 1  # without the work
+        parameters = loop.extra.get("parameters", [])
+        self.inputs = [(STATE, k) for k in range(self.n)]
+        self.inputs += [tuple(graph.nodes[parameters[k].index][1:]) for k in uncertain.tolist()]
+        self.inputs += [(TIME, 0)]
+        self.constants = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist())}
+        self.rates = [*loop.field[: self.n], *[0.0] * len(uncertain), 1.0]
+        self.signal = self._signal(signal)
+
+    def _extra(self, signal: Any) -> Callable[..., dict[str, Any]]:
+        def extra(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[str, Any]:
+            symbols = {"parameters": inertial_parameters(parts.plant.robot) if len(self.uncertain) else []}
+            return symbols | ({"signal": signal(t, q, v, z, parts.plant)} if callable(signal) else {})
+
+        return extra
+
+    def _signal(self, signal: Any) -> Any:
+        if signal is None:
+            return None
+        if callable(signal):
+            return one_number(self.loop.extra["signal"])
+        if signal == "V":
+            if self.loop.value is None:
+                raise ArgumentError(f"signal: {type(self.controller).__name__} has no lyapunov(t, q, v, z, plant)")
+            return self.loop.value
+        q, v, z = self.loop.split(self.loop.y)
+        arrays = {"q": q, "v": v, "z": [] if z is None else z, "tau": self.loop.command.tau}
+        name, _, index = str(signal).partition("[")
+        if name in arrays and index.endswith("]") and index[:-1].isdigit():
+            numbers = np.asarray(arrays[name], object).ravel()
+            if int(index[:-1]) < len(numbers):
+                return numbers[int(index[:-1])]
+        raise ArgumentError(f"signal: expected {SIGNALS}, got {signal!r:.60}")
+
+    def dynamics(self) -> Dynamics:
+        good = [] if self.loop.good is True else [self.loop.good]
+        rows = OperationRows(self.loop.graph, self.inputs, self.rates, self.constants, good)
+        return Dynamics(rows, self.n)
+
+    def signal_rows(self) -> OperationRows:
+        """Operations that compute the signal and, if there is one, the condition under which the loop exists."""
+        good = [] if self.loop.good is True else [self.loop.good]
+        return OperationRows(self.loop.graph, self.inputs, [], self.constants, [self.signal, *good])
+
+    def evaluated(self, expressions: list[Any], x: np.ndarray) -> np.ndarray:
+        """(m, expressions) in floating point at states x (m, inputs); nan where the loop is undefined."""
+        graph, good = self.loop.graph, self.loop.good
+        values = {graph.load(*key).index: number for key, number in self.constants.items()}
+        values |= {graph.load(*key).index: x[:, k] for k, key in enumerate(self.inputs)}
+        exists = 1.0 if good is True else where(good, 1.0, np.nan)
+        result = Program(graph, [exists, *expressions]).values(values, len(x))
+        return result[:, 1:] * result[:, :1]
+
+    def compare_with_python(self, lower: np.ndarray, upper: np.ndarray, t_end: float) -> None:
+        """Raise UntraceableError if the traced rates differ from Python at random states in and near the box."""
+        rng, p = np.random.default_rng(0), self.plant.robot.parameters.ravel()[self.uncertain]
+        x = rng.uniform(lower, upper, (COMPARED_STATES, self.n))
+        x[COMPARED_STATES // 2 :] += rng.normal(0.0, 0.5, (COMPARED_STATES - COMPARED_STATES // 2, self.n))
+        t = rng.uniform(0.0, t_end, (COMPARED_STATES, 1))
+        traced = self.evaluated(self.loop.field[: self.n], np.hstack([x, np.tile(p, (len(x), 1)), t]))
+        for row, state, now in zip(traced, x, t[:, 0].tolist()):
+            try:
+                with np.errstate(all="ignore"):
+                    python = self.python_rates(now, state)
+            except Exception:  # the law may raise anything outside its domain
+                python = np.full(self.n, np.nan)
+            size = np.maximum(np.abs(python), 1.0)
+            same = (np.abs(row - python) <= ROUNDING_TOLERANCE * size.max()) | (np.isnan(row) & np.isnan(python))
+            if not same.all():
+                k = int(np.argmin(same))
+                raise UntraceableError(
+                    f"the traced loop differs from Python: rate {k} of the state is {row[k]:.9g} in the trace and"
+                    f" {python[k]:.9g} in Python, at t = {now:.6g}, x = {state.tolist()}"
+                )
+
+    def python_rates(self, t: float, x: np.ndarray, plant: Plant | None = None) -> np.ndarray:
+        """The rates of (q, v, z), computed by the law and the plant in Python."""
+        plant = self.plant if plant is None else plant
+        q, v, z = self.loop.split(np.append(x, 0.0))
+        command = self.controller(t, q, v, z)
+        vdot = plant.acceleration(t, q, v, command.tau)
+        z_rate = [] if z is None else np.ravel(command.z_rate)
+        return np.concatenate([v, np.asarray(vdot, float), np.asarray(z_rate, float)])
+
+    def start(self) -> np.ndarray:
+        """The controller's initial state z, as a flat array."""
+        z = started(self.controller, self.plant.robot)
+        return np.zeros(0) if z is None else np.ravel(np.asarray(z, float))
+
+    def plant_with(self, p: np.ndarray) -> Plant:
+        """The plant with values of the uncertain parameters."""
+        if not len(self.uncertain):
+            return self.plant
+        plant, parameters = apart(self.plant), self.plant.robot.parameters.ravel().copy()
+        parameters[self.uncertain] = p
+        robot = self.plant.robot.with_parameters(parameters.reshape(self.plant.robot.parameters.shape))
+        object.__setattr__(plant, "robot", robot)
+        return plant

@@ -1,0 +1,101 @@
+"""Sampled motions of a closed loop, for counterexamples and pictures: integrated without the code of the proofs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from .equations import LoopEquations
+
+TIMES = 201  # at which motions are sampled
+RTOL, ATOL = 1e-10, 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """One motion: times `t` (m,), states `x` (m, n), its inertial `parameters`, and the `time` of a violation."""
+
+    t: np.ndarray
+    x: np.ndarray
+    parameters: np.ndarray
+    time: float
+    value: float
+
+    def __str__(self) -> str:
+        return f"t = {self.time:.6g} s, value {self.value:.9g}, of the motion from x = {self.x[0].tolist()}"
+
+
+class Motions:
+    """Motions from corners and random points of a box: `t` (m,), `x` (samples, m, n)."""
+
+    def __init__(
+        self, equations: LoopEquations, lower: np.ndarray, upper: np.ndarray, t_end: float, samples: int = 64,
+        seed: int = 0,
+    ):  # fmt: skip
+        rng, n = np.random.default_rng(seed), len(lower)
+        self.equations, self.start = equations, rng.uniform(lower, upper, (samples, n))
+        corners = samples // 2
+        self.start[:corners] = np.where(rng.random((corners, n)) < 0.5, lower, upper)
+        self.t = np.linspace(0.0, t_end, TIMES) if t_end > 0.0 else np.zeros(1)
+
+    @cached_property
+    def x(self) -> np.ndarray:
+        """nan after the time where a motion does not exist any more."""
+        e, (samples, _) = self.equations, self.start.shape
+        parameters, n = self.start[:, e.n :], e.n
+
+        def rates(t: float, y: np.ndarray) -> np.ndarray:
+            state = np.hstack([y.reshape(samples, n), parameters, np.full((samples, 1), t)])
+            return e.evaluated(e.loop.field[:n], state).ravel()
+
+        out = np.full((samples, len(self.t), n), np.nan)
+        out[:, 0] = self.start[:, :n]
+        if len(self.t) > 1:
+            solution = solve_ivp(
+                rates, (0.0, self.t[-1]), self.start[:, :n].ravel(), "DOP853", self.t, rtol=1e-8, atol=1e-10
+            )
+            found = solution.y.reshape(samples, n, -1).transpose(0, 2, 1)
+            out[:, : found.shape[1]] = found
+        return out
+
+    def outside(
+        self, expressions: Sequence[Any], lower: Sequence[float], upper: Sequence[float], start: float
+    ) -> Motion | None:
+        """A motion with an expression beyond its limits after `start`, confirmed by the law and the plant in Python."""
+        samples, times = self.x.shape[:2]
+        t, n = np.tile(self.t, samples), self.equations.n
+        state = np.hstack([self.x.reshape(-1, n), np.repeat(self.start[:, n:], times, 0), t[:, None]])
+        values = self.equations.evaluated(list(expressions), state)
+        excess = np.maximum(values - np.asarray(upper), np.asarray(lower) - values)
+        excess[(t < start) | np.isnan(excess).any(1)] = -np.inf
+        k, i = np.unravel_index(int(np.argmax(excess)), excess.shape)
+        if not excess[k, i] > 0.0:
+            return None
+        return self._confirmed(int(k) // times, float(t[k]), expressions[int(i)], lower[i], upper[i])
+
+    def _confirmed(self, sample: int, time: float, expression: Any, lower: float, upper: float) -> Motion | None:
+        """The motion, if two integrations of the Python loop agree that it violates the limits."""
+        e, x0, p = self.equations, self.start[sample, : self.equations.n], self.start[sample, self.equations.n :]
+        plant, values, x = e.plant_with(p), [], np.zeros((0, e.n))
+        times = np.append(self.t[self.t < time], time)
+        for rtol in (1e3 * RTOL, RTOL):
+            x = x0[None]
+            if time > 0.0:
+                solution = solve_ivp(
+                    lambda t, y: e.python_rates(t, y, plant), (0.0, time), x0, "DOP853", times, rtol=rtol, atol=ATOL
+                )
+                if not solution.success:
+                    return None
+                x = solution.y.T
+            state = np.concatenate([x[-1], p, [time]])
+            values.append(float(e.evaluated([expression], state[None])[0, 0]))
+        error = 10.0 * abs(values[1] - values[0]) + 1e-9 * max(1.0, abs(values[1]))
+        if values[1] - upper > error or lower - values[1] > error:
+            parameters = plant.robot.parameters
+            return Motion(times[: len(x)], x, parameters, time, values[1])
+        return None

@@ -1,0 +1,340 @@
+"""`Tube`: the enclosure of all motions from a box of initial states, and claims about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, count, number
+from geomctrl.errors import ArgumentError
+from geomctrl.testing.certificates.certificate import PROVED, REFUTED, UNDECIDED
+
+from .equations import LoopEquations
+from .motions import Motion, Motions
+from .steps import Layout, Segment, bounds, series
+
+MAX_SAMPLES = 100_000
+SAMPLES = 64  # motions from which a counterexample is sought
+NOT_COVERED = "the proof is about the model in exact arithmetic and in continuous time; it does not cover rounding"
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A part of the initial box, and the enclosures of its motions in order of time.
+
+    lower, upper: the box, uncertain parameters at the end.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    layout: Layout
+    segments: Sequence[Segment] = ()
+
+    @property
+    def until(self) -> float:
+        return self.segments[-1].end if self.segments else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class TubeCheck:
+    """The result for a claim about all motions of a tube; true if it is proved.
+
+    Attributes
+    ----------
+    status : str
+        "proved", "refuted" or "undecided".
+    claim : str
+    lowest, highest : float or array
+        Bounds of the quantity in the claim, for all motions and times; infinite where the tube ends early.
+    counterexample : Motion or None
+        A motion that violates a refuted claim: its `t`, `x` and `parameters`, and the `time` of the violation.
+    advice : str
+        What to try if the claim is undecided.
+    """
+
+    status: str
+    claim: str
+    lowest: Any
+    highest: Any
+    counterexample: Motion | None = None
+    advice: str = ""
+
+    def __bool__(self) -> bool:
+        return self.status == PROVED
+
+    def __str__(self) -> str:
+        out = [f"{self.status}: {self.claim}"]
+        if np.ndim(self.lowest) == 0:
+            out[0] += f"; it lies in [{self.lowest:.6g}, {self.highest:.6g}]"
+        if self.counterexample is not None:
+            out.append(f"violated at {self.counterexample}")
+        if self.advice:
+            out.append(self.advice)
+        return "\n".join(out)
+
+
+@dataclass(frozen=True, eq=False)
+class Tube:
+    """An enclosure of all motions of a closed loop; `reach` returns it. True if it holds until `t_end`.
+
+    Attributes
+    ----------
+    t_end, until : float
+        The requested time, and the time until which every motion is enclosed [s].
+    pieces : list of Piece
+        The boxes into which the initial box was divided, with their enclosures.
+    lower, upper : array
+        The initial box: state (q, v, z), then the uncertain inertial parameters.
+    seconds : float
+        Duration of the computation [s].
+    interrupted : bool
+        Whether an interrupt ended the computation.
+    """
+
+    equations: LoopEquations = field(repr=False)
+    lower: np.ndarray
+    upper: np.ndarray
+    t_end: float
+    pieces: list[Piece] = field(repr=False)
+    seconds: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def until(self) -> float:
+        return min(piece.until for piece in self.pieces)
+
+    def __bool__(self) -> bool:
+        return self.until >= self.t_end
+
+    @property
+    def n(self) -> int:
+        """The number of states (q, v, z)."""
+        return self.equations.n
+
+    def box(self, at: float, until: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest known box of states (q, v, z) at a time, or at all times from `at` to `until` [s].
+
+        Returns
+        -------
+        lower, upper : array (2 nv + nz,)
+            Infinite where the tube ends before that time.
+        """
+        first = self._time("at", at)
+        last = first if until is None else self._time("until", until)
+        if last < first:
+            raise ArgumentError(f"until: expected a time from {first:g} s on, got {last:g}")
+        ends = [self._ends(piece, first, last) for piece in self.pieces]
+        return np.min([lo for lo, _ in ends], 0), np.max([hi for _, hi in ends], 0)
+
+    def _ends(self, piece: Piece, first: float, last: float) -> tuple[np.ndarray, np.ndarray]:
+        if piece.until < last:
+            return np.full(self.n, -np.inf), np.full(self.n, np.inf)
+        if last == 0.0:
+            return piece.lower[: self.n], piece.upper[: self.n]
+        if first == last and (there := [s for s in piece.segments if s.end == first]):
+            return there[0].lo[: self.n], there[0].hi[: self.n]
+        hulls = [s.hull for s in piece.segments if s.end >= first and s.start <= last]
+        return np.min([lo for lo, _ in hulls], 0)[: self.n], np.max([hi for _, hi in hulls], 0)[: self.n]
+
+    def stays(
+        self, signal: str | Callable[..., Any], *, upper: float | None = None, lower: float | None = None,
+        start: float = 0.0, end: float | None = None,
+    ) -> TubeCheck:  # fmt: skip
+        """Prove lower <= signal <= upper for all motions, at all times from `start` to `end`.
+
+        Parameters
+        ----------
+        signal : str or function
+            "q[0]", "v[0]", "z[0]", "tau[0]", "V" (the controller's `lyapunov`), or a function (t, q, v, z, plant) that
+            returns a number.
+        upper, lower : float, optional
+            The limits; at least one.
+        start, end : float
+            Times [s]; default: the whole tube.
+
+        Returns
+        -------
+        TubeCheck
+            Proved; refuted, with a motion that violates the limits in an independent integration; or undecided.
+
+        Raises
+        ------
+        ArgumentError
+            For a signal that does not exist, or limits without values between them.
+        UntraceableError
+            For a function that can not be traced.
+        """
+        lowest, highest = _limits(lower, upper)
+        first = self._time("start", start)
+        last = self.t_end if end is None else self._time("end", end)
+        if last < first:
+            raise ArgumentError(f"end: expected a time from start = {first:g} s on, got {last:g}")
+        equations = LoopEquations(self.equations.controller, self.equations.plant, self.equations.uncertain, signal)
+        lo, hi = self._signal_bounds(equations, first, last)
+        name = signal if isinstance(signal, str) else getattr(signal, "__name__", "signal")
+        limits = (
+            (f"{lower:g} <= " if lower is not None else "") + name + (f" <= {upper:g}" if upper is not None else "")
+        )
+        claim = f"{limits} from {first:g} to {last:g} s"
+        if lowest <= lo and hi <= highest:
+            return TubeCheck(PROVED, claim, lo, hi)
+        sampled = Motions(equations, self.lower, self.upper, last)
+        motion = sampled.outside([equations.signal], [lowest], [highest], first)
+        return self._open(claim, lo, hi, motion, last)
+
+    def inside(self, box: tuple[ArrayLike, ArrayLike], *, at: float) -> TubeCheck:
+        """Prove that all motions are in a box at a time.
+
+        Parameters
+        ----------
+        box : pair of arrays (2 nv + nz,)
+            Lower and upper bounds of (q, v, z); infinite ones claim nothing.
+        at : float
+            Time [s]. The bounds are tightest at the ends of the tube's steps, which include t_end.
+
+        Returns
+        -------
+        TubeCheck
+        """
+        time = self._time("at", at)
+        lower, upper = pair_of("box", box, (self.n,), finite=False)
+        lo, hi = self.box(time)
+        claim = f"the state is in the box at {time:g} s"
+        if (lower <= lo).all() and (hi <= upper).all():
+            return TubeCheck(PROVED, claim, lo, hi)
+        y = self.equations.loop.y.tolist()[: self.n]
+        motion = Motions(self.equations, self.lower, self.upper, time).outside(y, lower, upper, time)
+        return self._open(claim, lo, hi, motion, time)
+
+    def _open(self, claim: str, lo: Any, hi: Any, motion: Motion | None, last: float) -> TubeCheck:
+        if motion is not None:
+            return TubeCheck(REFUTED, claim, lo, hi, motion)
+        advice = (
+            self._advice() if self.until < last else "no sampled motion violates it: try a smaller box or more pieces"
+        )
+        return TubeCheck(UNDECIDED, claim, lo, hi, advice=advice)
+
+    def _signal_bounds(self, equations: LoopEquations, first: float, last: float) -> tuple[float, float]:
+        rows, lo, hi = equations.signal_rows(), np.inf, -np.inf
+        for piece in self.pieces:
+            if piece.until < last:
+                return -np.inf, np.inf
+            segments = [s for s in piece.segments if s.end >= first and s.start <= last]
+            for E in [s.E for s in segments] or [piece.layout.box(*map(_with_time, (piece.lower, piece.upper)))]:
+                _, values = series(rows, piece.layout, E, 1)
+                if not np.isfinite(values[0, 0]) or (len(values) > 1 and values[1, 0] != 1.0):
+                    return -np.inf, np.inf
+                low, high = bounds(values[0])
+                lo, hi = min(lo, float(low)), max(hi, float(high))
+        return lo, hi
+
+    def motions(self, samples: int = SAMPLES, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Return sampled motions from corners and random states of the box, integrated by scipy's DOP853.
+
+        Returns
+        -------
+        t : array (m,)
+            Times [s].
+        x : array (samples, m, 2 nv + nz)
+            States (q, v, z); nan after the time where a motion ceases to exist.
+        """
+        samples = count("samples", samples, 1, MAX_SAMPLES)
+        motions = Motions(self.equations, self.lower, self.upper, self.t_end, samples, count("seed", seed))
+        return motions.t, motions.x
+
+    def plot(self, signals: Sequence[str] | None = None, *, samples: int = 24) -> Any:
+        """Return a figure of the enclosure of states over time, with sampled motions in it.
+
+        Parameters
+        ----------
+        signals : list of str, optional
+            Names such as "q[0]"; default: all of q, or q and v for up to three joints.
+        samples : int
+            Number of motions.
+        """
+        from geomctrl.viewing import tubes
+
+        names = self.names()
+        if signals is None:
+            nv = self.equations.plant.robot.nv
+            signals = names[: 2 * nv] if nv <= 3 else names[:nv]
+        if isinstance(signals, str) or not signals or not set(signals) <= set(names):
+            raise ArgumentError(f"signals: expected some of {', '.join(names)}, got {signals!r:.80}")
+        rows = [names.index(x) for x in signals]
+        samples = count("samples", samples, 0, MAX_SAMPLES)
+        curves = None
+        if samples:
+            t, x = self.motions(samples)
+            curves = t, x[:, :, rows]
+        return tubes.figure(list(signals), list(self._patches(rows)), curves, self._title())
+
+    def _patches(self, rows: list[int]) -> Iterator[tuple[float, float, np.ndarray, np.ndarray]]:
+        """(start, end, lower, upper) of all enclosures."""
+        for piece in self.pieces:
+            for segment in piece.segments:
+                lo, hi = segment.hull
+                yield segment.start, segment.end, lo[rows], hi[rows]
+
+    def names(self) -> list[str]:
+        """The names of the states, in order."""
+        nv = self.equations.plant.robot.nv
+        parts = {"q": nv, "v": nv, "z": self.n - 2 * nv}
+        return [f"{part}[{k}]" for part, size in parts.items() for k in range(size)]
+
+    def _title(self) -> str:
+        return f"{self.equations.plant.robot.name}  ·  {type(self.equations.controller).__name__}"
+
+    def summary(self) -> str:
+        """What is proved, in words, with the bounds of each state at the end."""
+        wide = int((self.upper > self.lower).sum())
+        out = [f"All motions of {self._title()} from a box of {wide} dimensions are enclosed until {self.until:.6g} s"]
+        out[0] += (
+            f" ({len(self.pieces)} pieces, {sum(len(p.segments) for p in self.pieces)} steps, {self.seconds:.3g} s)."
+        )
+        if self.until > 0.0:
+            lo, hi = self.box(self.until)
+            out += [f"  {name:6} in [{a:.6g}, {b:.6g}]" for name, a, b in zip(self.names(), lo, hi)]
+        if not self:
+            out.append(self._advice())
+        return "\n".join([*out, NOT_COVERED])
+
+    __str__ = summary
+
+    def _advice(self) -> str:
+        if self.interrupted:
+            return f"interrupted: motions are enclosed until {self.until:.6g} s only"
+        return (
+            f"the enclosure ends at {self.until:.6g} s: try a smaller initial box, fewer uncertain parameters,"
+            f" or more `pieces` than {len(self.pieces)}"
+        )
+
+    def _time(self, name: str, t: Any) -> float:
+        return number(name, t, f"a time from 0 to t_end = {self.t_end:g} s", lambda t: 0.0 <= t <= self.t_end)
+
+
+def _limits(lower: float | None, upper: float | None) -> tuple[float, float]:
+    if lower is None and upper is None:
+        raise ArgumentError("upper, lower: expected at least one limit, got none")
+    low = -np.inf if lower is None else number("lower", lower, "a finite number")
+    high = np.inf if upper is None else number("upper", upper, "a finite number")
+    if not low < high:
+        raise ArgumentError(f"upper, lower: expected lower < upper, got {low:g} and {high:g}")
+    return low, high
+
+
+def _with_time(x: np.ndarray) -> np.ndarray:
+    return np.append(x, 0.0)
+
+
+def pair_of(name: str, pair: Any, shape: tuple[int, ...], finite: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """(lower, upper), arrays of a shape with lower <= upper."""
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise ArgumentError(f"{name}: expected a pair (lower, upper) of arrays {shape}, got {pair!r:.80}")
+    lower, upper = (checked(name, x, shape, finite) for x in pair)
+    if lower.shape != shape or upper.shape != shape or not (lower <= upper).all():
+        raise ArgumentError(f"{name}: expected arrays {shape} with lower <= upper, got {pair!r:.120}")
+    return lower, upper

@@ -1,0 +1,97 @@
+"""Taylor models and tubes of equations without robots, against rationals, mpmath, closed forms and sampled motions."""
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.linalg import expm
+from testing import tube_battery
+
+from geomctrl.kernels import taylor_models
+from geomctrl.testing.tubes import steps
+from geomctrl.tracing.proofs.operation_rows import OperationRows
+from geomctrl.tracing.symbols import Graph, add, binary, mul, unary
+from geomctrl.tracing.untraceable import UntraceableError
+
+
+def test_arithmetic_of_rows_contains_the_exact_rational_result():
+    assert tube_battery.arithmetic_escapes(taylor_models, steps, trials=60) == set()
+
+
+def test_elementary_functions_of_rows_contain_fifty_digits():
+    assert tube_battery.function_escapes(taylor_models, steps, trials=60) == set()
+
+
+def test_taylor_coefficients_in_time_are_those_of_mpmath():
+    assert tube_battery.coefficient_escapes(taylor_models, steps, order=8) == set()
+
+
+@pytest.mark.parametrize("radius", [0.0, 1e-3, 0.05])
+def test_sampled_motions_stay_in_the_tube(radius):
+    assert tube_battery.motion_escapes(steps, radius) == set()
+
+
+def test_a_motion_of_the_pendulum_is_jacobis_elliptic_function():
+    assert tube_battery.closed_form_escapes(steps) == set()
+
+
+def test_a_linear_system_has_the_exact_zonotope():
+    rng = np.random.default_rng(0)
+    A, centre, half = rng.normal(size=(4, 4)), rng.normal(size=4), rng.uniform(0.1, 0.5, 4)
+
+    def f(t, y):
+        out = []
+        for row in A.tolist():
+            total = 0.0
+            for a, x in zip(row, y):
+                total = add(total, mul(x, a))
+            out.append(total)
+        return out
+
+    for s in tube_battery.tube(steps, f, centre - half, centre + half, 2.0, 10)[::4]:
+        E = expm(A * s.end)
+        exact, middle = np.abs(E) @ half, E @ centre
+        assert (s.lo[:4] <= middle - exact + 1e-12).all()
+        assert (s.hi[:4] >= middle + exact - 1e-12).all()
+        np.testing.assert_allclose(s.hi[:4] - s.lo[:4], 2.0 * exact, rtol=1e-7)
+
+
+def test_a_point_has_the_motion_of_mpmath():
+    def f(t, y):
+        return [binary("min", mul(y[0], 0.5), 3.0) * 1.0 - y[0] * y[0] + t]
+
+    s = tube_battery.tube(steps, f, [0.5], [0.5], 1.0, 12)[-1]
+    exact = mpmath.odefun(lambda t, y: [y[0] / 2 - y[0] ** 2 + t], 0, [mpmath.mpf(0.5)])(1)[0]
+    assert s.lo[0] <= exact <= s.hi[0]
+    assert s.hi[0] - s.lo[0] < 1e-9
+
+
+def test_a_new_frame_contains_the_set():
+    assert tube_battery.frame_escapes(steps) == set()
+
+
+def test_an_uncertain_parameter_is_a_state_at_rest():
+    """x' = -a x with a in [1, 2] and x = 1: x(t) is between exp(-2 t) and exp(-t)."""
+    graph = Graph()
+    x, a = graph.load(1, 0), graph.load(0, 3)
+    rows = OperationRows(graph, [(1, 0), (0, 3), (2, 0)], [mul(mul(a, x), -1.0), 0.0, 1.0], {})
+    enclosure = steps.Enclosure(steps.Dynamics(rows, 1), np.array([1.0, 1.0, 0.0]), np.array([1.0, 2.0, 0.0]), 8)
+    for s in enclosure.advance(1.0, 0.125, 1e-4)[0]:
+        low, high = np.exp(-2.0 * s.end), np.exp(-s.end)
+        assert s.lo[0] <= low
+        assert high <= s.hi[0]
+        assert s.hi[0] - s.lo[0] <= 1.4 * (high - low) + 1e-6
+        assert s.lo[1] <= 1.0
+        assert s.hi[1] >= 2.0
+
+
+def test_an_explosion_ends_the_tube_before_it():
+    """x' = x^2 from 1 is infinite at t = 1."""
+    segments = tube_battery.tube(steps, lambda t, y: [mul(y[0], y[0])], [1.0], [1.0], 1.5)
+    assert 0.9 < segments[-1].end < 1.0
+
+
+def test_an_operation_without_a_series_is_named():
+    graph = Graph()
+    x = graph.load(1, 0)
+    with pytest.raises(UntraceableError, match="floor"):
+        OperationRows(graph, [(1, 0)], [unary("floor", x)], {})

@@ -1,0 +1,279 @@
+"""`testing.reach`: enclosures of closed loops, and claims about them."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import geomctrl as gc
+from geomctrl import models, references, testing
+from geomctrl.control.contracts import Command
+from geomctrl.errors import ArgumentError
+from geomctrl.testing.tubes import steps
+from geomctrl.tracing.untraceable import UntraceableError
+
+X0 = np.array([0.4, 1.1, 0.0, 0.0])
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return models.two_link()
+
+
+@pytest.fixture(scope="module")
+def law(arm):
+    return gc.controllers.Passivity(arm, references.hold(arm, [0.5, 1.0]), Lambda=5.0, K=20.0)
+
+
+@pytest.fixture(scope="module")
+def tube(arm, law):
+    return testing.reach(arm, law, (X0 - 0.02, X0 + 0.02), 1.0)
+
+
+def motions_in_python(arm, law, starts, times):
+    """(samples, times, 4), from the law and the robot in Python."""
+
+    def rates(t, x):
+        return np.concatenate([x[2:], arm.forward_dynamics(x[:2], x[2:], law(t, x[:2], x[2:], None).tau)])
+
+    run = [solve_ivp(rates, (0.0, times[-1]), x, "DOP853", times, rtol=1e-11, atol=1e-12).y.T for x in starts]
+    return np.array(run)
+
+
+def require_inside(tube, x, times, tolerance=1e-9):
+    for piece in tube.pieces:
+        for s in piece.segments:
+            lo, hi = s.hull
+            inside, at_end = x[:, (times >= s.start) & (times <= s.end)], x[:, times == s.end]
+            assert (inside >= lo[:4] - tolerance).all()
+            assert (inside <= hi[:4] + tolerance).all()
+            assert (at_end >= s.lo[:4] - tolerance).all()
+            assert (at_end <= s.hi[:4] + tolerance).all()
+
+
+def test_motions_of_the_law_in_python_are_in_the_tube(arm, law, tube):
+    assert tube
+    rng = np.random.default_rng(1)
+    starts = X0 + 0.02 * np.vstack([rng.uniform(-1, 1, (3, 4)), rng.choice([-1.0, 1.0], (5, 4))])
+    times = np.unique([t for s in tube.pieces[0].segments for t in (s.start, 0.5 * (s.start + s.end), s.end)])
+    require_inside(tube, motions_in_python(arm, law, starts, times), times)
+
+
+@pytest.mark.slow
+def test_ten_thousand_motions_are_in_the_tube(tube):
+    e, (m, n) = tube.equations, (10_000, 4)
+    rng = np.random.default_rng(2)
+    starts = X0 + 0.02 * np.vstack([rng.uniform(-1, 1, (m // 2, n)), rng.choice([-1.0, 1.0], (m // 2, n))])
+    times = np.array([0.0, *(s.end for s in tube.pieces[0].segments)])
+
+    def rates(t, y):
+        return e.evaluated(e.loop.field[:n], np.hstack([y.reshape(m, n), np.full((m, 1), t)])).ravel()
+
+    y = solve_ivp(rates, (0.0, 1.0), starts.ravel(), "DOP853", times, rtol=1e-12, atol=1e-13).y
+    require_inside(tube, y.reshape(m, n, -1).transpose(0, 2, 1), times)
+
+
+def test_the_tube_is_tight(arm, law, tube):
+    starts = X0 + 0.02 * np.array(np.meshgrid(*[[-1.0, 1.0]] * 4)).reshape(4, -1).T
+    x = motions_in_python(arm, law, starts, np.array([0.0, 0.5, 1.0]))
+    for k, t in ((1, 0.5), (2, 1.0)):
+        lo, hi = tube.box(t)
+        assert (hi - lo <= 2.0 * np.ptp(x[:, k], axis=0)).all()
+
+
+def test_a_true_claim_is_proved_and_a_false_one_has_a_motion(arm, law, tube):
+    assert tube.stays("q[0]", upper=0.6, lower=0.3).status == "proved"
+    false = tube.stays("q[0]", upper=0.45)
+    assert false.status == "refuted"
+    motion = false.counterexample
+    assert (np.abs(motion.x[0] - X0) <= 0.02 + 1e-15).all()
+    x = motions_in_python(arm, law, [motion.x[0]], np.array([0.0, motion.time]))
+    assert x[0, -1, 0] > 0.45
+    assert "refuted: q[0] <= 0.45" in str(false)
+
+
+def test_a_claim_between_the_motions_and_the_tube_is_undecided(tube):
+    highest = tube.stays("v[0]", upper=100.0).highest
+    check = tube.stays("v[0]", upper=highest - 1e-9)
+    assert check.status == "undecided"
+    assert not check
+    assert "smaller box" in str(check)
+
+
+def test_signals_are_functions_torques_and_v(arm, law, tube):
+    def height(t, q, v, z, plant):
+        return np.sin(q[0]) + np.sin(q[0] + q[1])
+
+    lo, hi = (f([height(0, q, 0, 0, 0) for q in tube.motions(8)[1][:, :, :2].reshape(-1, 2)]) for f in (min, max))
+    check = tube.stays(height, upper=3.0)
+    assert check.lowest <= lo
+    assert hi <= check.highest < hi + 0.1
+    tau = [law(0.0, x[:2], x[2:], None).tau[1] for x in tube.motions(8)[1][:, 0]]
+    check = tube.stays("tau[1]", upper=1e3, end=0.0)
+    assert check
+    assert check.lowest <= min(tau)
+    assert max(tau) <= check.highest
+    assert tube.stays("V", upper=1.0)
+
+
+def test_the_state_is_proved_to_be_in_a_box_at_a_time(tube):
+    goal = np.array([0.5, 1.0, 0.0, 0.0])
+    assert tube.inside((goal - 0.05, goal + 0.05), at=1.0).status == "proved"
+    false = tube.inside((goal - 0.05, goal + 0.05), at=0.0)
+    assert false.status == "refuted"
+    assert false.counterexample.time == 0.0
+    lo, hi = tube.box(0.0)
+    np.testing.assert_array_equal((lo, hi), (X0 - 0.02, X0 + 0.02))
+    lo, hi = tube.box(0.0, 1.0)
+    assert (lo <= X0 - 0.02).all()
+    assert (hi >= X0 + 0.02).all()
+
+
+def test_uncertain_inertia_is_covered(arm, law):
+    tube = testing.reach(arm, law, (X0, X0), 0.5, parameters=0.01)
+    rng, exact = np.random.default_rng(0), testing.reach(arm, law, (X0, X0), 0.5)
+    lo, hi = tube.box(0.5)
+    for _ in range(3):
+        p = arm.parameters * (1.0 + 0.01 * rng.choice([-1.0, 1.0], arm.parameters.shape))
+        x = motions_in_python(arm.with_parameters(p), law, [X0], np.array([0.0, 0.5]))[0, -1]
+        assert (lo <= x).all()
+        assert (x <= hi).all()
+    assert (hi - lo > 10.0 * np.subtract(*exact.box(0.5)[::-1])).all()
+    false = tube.stays("q[0]", upper=float(lo[0]) - 1e-3)
+    assert false.status == "refuted"
+    assert false.counterexample.parameters.shape == arm.parameters.shape
+
+
+def test_the_box_is_divided_where_its_enclosure_blows_up(arm, law):
+    box = X0 - 0.06, X0 + 0.06
+    whole, parts = (testing.reach(arm, law, box, 0.25, pieces=k) for k in (1, 16))
+    assert not whole
+    assert 0.0 < whole.until < 0.25
+    assert "blows up" not in str(parts)
+    assert parts
+    assert 1 < len(parts.pieces) <= 16
+    volume = sum(np.prod(p.upper - p.lower) for p in parts.pieces)
+    assert volume == pytest.approx(np.prod(box[1] - box[0]))
+    assert "smaller initial box" in whole.summary()
+    check = whole.stays("q[0]", upper=10.0)
+    assert check.status == "undecided"
+    assert check.highest == np.inf
+    lo, hi = whole.box(0.25)
+    assert (lo == -np.inf).all()
+    assert (hi == np.inf).all()
+
+
+def test_a_law_with_a_state_and_a_moving_reference(arm):
+    class Integrating:
+        def start(self):
+            return np.zeros(2)
+
+        def __call__(self, t, q, v, z):
+            e = q - np.array([0.5, 1.0]) - 0.1 * np.sin(t)
+            return Command(-40.0 * e - 12.0 * v - 5.0 * z + 20.0, z_rate=e)
+
+    law, x = Integrating(), np.array([0.4, 1.1, 0.0, 0.0])
+    tube = testing.reach(arm, law, (x - 0.01, x + 0.01), 0.5)
+    assert tube
+    assert tube.names()[-1] == "z[1]"
+
+    def rates(t, y):
+        command = law(t, y[:2], y[2:4], y[4:])
+        return np.concatenate([y[2:4], arm.forward_dynamics(y[:2], y[2:4], command.tau), command.z_rate])
+
+    y = solve_ivp(rates, (0.0, 0.5), np.append(x + 0.01, [0.0, 0.0]), "DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
+    lo, hi = tube.box(0.5)
+    assert (lo <= y).all()
+    assert (y <= hi).all()
+
+
+def test_a_torque_limit_is_enclosed_by_both_sides(arm):
+    goal = np.array([0.5, 1.0])
+
+    def limited(t, q, v, z):
+        tau = -60.0 * (q - goal) - 10.0 * v + arm.gravity_force(q)
+        return Command(np.clip(tau, -14.0, 14.0))
+
+    tube = testing.reach(arm, limited, (X0 - 0.005, X0 + 0.005), 0.25)
+    assert tube
+    rng = np.random.default_rng(0)
+    starts, times = X0 + 0.005 * rng.choice([-1.0, 1.0], (6, 4)), np.array([0.0, 0.125, 0.25])
+    require_inside(tube, motions_in_python(arm, limited, starts, times), times, 1e-6)
+
+
+def test_an_interrupt_returns_what_is_enclosed(arm, law, monkeypatch):
+    advance, calls = steps.Enclosure.advance, []
+
+    def interrupted(self, *args):
+        calls.append(0)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return advance(self, *args)
+
+    monkeypatch.setattr(steps.Enclosure, "advance", interrupted)
+    tube = testing.reach(arm, law, (X0 - 0.06, X0 + 0.06), 0.25, pieces=16)
+    assert tube.interrupted
+    assert not tube
+    assert tube.until == 0.0
+    assert "interrupted" in tube.summary()
+    assert tube.stays("q[0]", upper=10.0).status == "undecided"
+
+
+def test_a_picture_shows_the_tube_and_motions(tube):
+    fig = tube.plot(["q[0]", "v[1]"], samples=4)
+    axes = fig.axes
+    assert [ax.get_ylabel() for ax in axes] == ["q[0]", "v[1]"]
+    assert len(axes[0].lines) == 4
+    assert len(axes[0].collections[0].get_paths()) == len(tube.pieces[0].segments)
+    assert len(tube.plot(samples=0).axes) == 4
+
+
+def test_a_trace_that_differs_from_python_is_refused(arm):
+    class Changing:
+        calls = 0
+
+        def __call__(self, t, q, v, z):
+            self.calls += 1
+            return Command(-10.0 * v * (1.0 if self.calls < 2 else 2.0))
+
+    with pytest.raises(UntraceableError):
+        testing.reach(arm, Changing(), (X0, X0), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"plant": 3}, "plant"),
+        ({"initial_box": X0}, "initial_box"),
+        ({"initial_box": (X0 + 1.0, X0)}, "initial_box"),
+        ({"initial_box": (X0, X0[:3])}, "initial_box"),
+        ({"t_end": 0.0}, "t_end"),
+        ({"t_end": np.inf}, "t_end"),
+        ({"order": 1}, "order"),
+        ({"pieces": 0}, "pieces"),
+        ({"parameters": -0.1}, "parameters"),
+        ({"plant": gc.Plant(models.two_link(), friction=gc.Friction(coulomb=0.1))}, "Coulomb"),
+    ],
+)
+def test_bad_arguments_are_named(arm, law, change, match):
+    arguments = {"plant": arm, "controller": law, "initial_box": (X0, X0), "t_end": 0.1} | change
+    with pytest.raises(ArgumentError, match=match):
+        testing.reach(**arguments)
+
+
+def test_bad_claims_are_named(tube):
+    for signal in ("q[2]", "w[0]", "q", 3):
+        with pytest.raises(ArgumentError, match="signal"):
+            tube.stays(signal, upper=1.0)
+    with pytest.raises(ArgumentError, match="upper, lower"):
+        tube.stays("q[0]")
+    with pytest.raises(ArgumentError, match="upper, lower"):
+        tube.stays("q[0]", lower=2.0, upper=1.0)
+    with pytest.raises(ArgumentError, match="at"):
+        tube.box(2.0)
+    with pytest.raises(ArgumentError, match="signals"):
+        tube.plot(["x"])
+
+
+def test_a_joint_whose_configuration_is_no_vector_is_refused():
+    with pytest.raises(ArgumentError, match="plant"):
+        testing.reach(models.quadrotor(), lambda t, q, v, z: Command(np.zeros(6)), (np.zeros(12), np.zeros(12)), 0.1)

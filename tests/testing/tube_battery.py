@@ -1,0 +1,243 @@
+"""Checks of Taylor models and of tubes against exact rationals, mpmath and closed forms: each returns what escapes.
+
+They take the modules under test as arguments, so that `test_planted_tube_errors` can give them modules with errors.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from geomctrl.tracing.proofs.operation_rows import OperationRows
+from geomctrl.tracing.symbols import Graph, add, binary, compare, div, mul, neg, sub, unary, where
+
+FUNCTIONS = ("sin", "cos", "exp", "log", "sqrt", "tanh", "asin", "acos", "tan")
+mpmath.mp.dps = 50
+
+
+class OneStep:
+    """Layout of rows for tests: `initial` symbols, one moving state."""
+
+    def __init__(self, kernels, steps, initial):
+        self.kernels, self.layout = kernels, steps.Layout(initial, 1)
+
+    def row(self, rng, centre, size, err, kind):
+        """A random row of a size: with all coefficients (kind 0), linear ones (1), or one symbol (2)."""
+        C = np.zeros((1, self.layout.coefficients))
+        end = (self.layout.coefficients, 1 + self.layout.symbols, 2)[kind]
+        C[0, 1:end] = rng.normal(size=end - 1)
+        C[0, 1:] *= size / np.abs(C).sum()
+        C[0, 0] = centre
+        return C, err if kind < 2 else 0.0
+
+    def value(self, row, e, s=Fraction(0)):
+        """Exactly: the polynomial of a row at the symbols e, plus s times its error."""
+        layout = self.layout
+        total = Fraction(row[0]) + sum(Fraction(row[1 + k]) * e[k] for k in range(layout.symbols))
+        i, j = np.triu_indices(layout.quadratic)
+        for k, (a, b) in enumerate(zip(i.tolist(), j.tolist())):
+            total += Fraction(row[1 + layout.symbols + k]) * e[a] * e[b]
+        return total + s * Fraction(row[-4])
+
+    def evaluated(self, expression, rows):
+        """Coefficient 0 of an expression of two states."""
+        graph = Graph()
+        program = OperationRows(graph, [(1, 0), (1, 1)], [], {}, [expression(graph.load(1, 0), graph.load(1, 1))])
+        C = np.vstack([C for C, _ in rows])
+        X = self.layout.forms(C, np.array([err for _, err in rows]))
+        values = np.zeros((1, X.shape[1]))
+        with np.errstate(all="ignore"):
+            self.kernels.series_many(
+                program.rows, program.constants, program.rates, program.further, X, 1, self.layout.symbols,
+                self.layout.quadratic, False, np.zeros((2, 2, X.shape[1])), values,
+            )  # fmt: skip
+        return X, values[0]
+
+
+def _both_sides(x, y):
+    """A choice between two expressions that the rows do not decide."""
+    return where(compare("lt", x, y), mul(x, 2.0), sub(y, 0.25))
+
+
+ARITHMETIC = {
+    "sum": (lambda x, y: add(x, y), lambda a, b: a + b),
+    "difference": (lambda x, y: sub(neg(x), y), lambda a, b: -a - b),
+    "product": (lambda x, y: mul(x, y), lambda a, b: a * b),
+    "quotient": (lambda x, y: div(x, y), lambda a, b: a / b),
+    "reciprocal": (lambda x, y: div(0.3, y), lambda a, b: Fraction(0.3) / b),
+    "choice": (_both_sides, lambda a, b: 2 * a if a < b else b - Fraction(1, 4)),
+    "smaller": (lambda x, y: binary("min", x, y), min),
+    "size": (lambda x, y: unary("abs", sub(x, y)), lambda a, b: abs(a - b)),
+}
+
+
+def arithmetic_escapes(kernels, steps, seed=0, trials=30):
+    """Names of operations whose rows miss an exact rational result."""
+    rng, model, escaped = np.random.default_rng(seed), OneStep(kernels, steps, 2), set()
+    for trial in range(trials):
+        size, err = (0.4, 0.2, 1e-4, 1e-8)[trial % 4], (0.0, 0.05, 0.0, 1e-9, 0.0)[trial % 5]
+        rows = [model.row(rng, c, size, err, trial % 3) for c in rng.uniform(0.9, 1.1, 2)]
+        for name, (expression, exact) in ARITHMETIC.items():
+            X, row = model.evaluated(expression, rows)
+            for _ in range(4):
+                e = [Fraction(int(x)) for x in rng.choice([-1, 1], model.layout.symbols)]
+                a, b = (model.value(x, e, Fraction(int(rng.choice([-1, 1])))) for x in X)
+                lo, hi = steps.bounds(X)
+                if not (lo[0] <= a <= hi[0] and lo[1] <= b <= hi[1]):
+                    escaped.add("bounds")
+                if not np.isfinite(row[0]) or abs(model.value(row, e) - exact(a, b)) > Fraction(row[-4]):
+                    escaped.add(name)
+    return escaped
+
+
+def function_escapes(kernels, steps, seed=0, trials=30):
+    """Names of elementary functions whose rows miss a value of mpmath."""
+    rng, model, escaped = np.random.default_rng(seed), OneStep(kernels, steps, 2), set()
+    for trial in range(trials):
+        size, err = (0.1, 0.3, 1e-3, 0.0)[trial % 4], (0.0, 0.02, 1e-12)[trial % 3]
+        rows = [model.row(rng, rng.uniform(0.4, 0.6), size, err, trial % 3)] * 2
+        for name in FUNCTIONS:
+            X, row = model.evaluated(lambda x, y, name=name: unary(name, x), rows)
+            for _ in range(4):
+                e = [Fraction(int(x)) for x in rng.choice([-1, 1], model.layout.symbols)]
+                a = model.value(X[0], e, Fraction(int(rng.choice([-1, 1]))))
+                exact = getattr(mpmath, name)(mpmath.mpf(a.numerator) / a.denominator)
+                value = model.value(row, e)
+                off = abs(mpmath.mpf(value.numerator) / value.denominator - exact)
+                if not np.isfinite(row[0]) or off > row[-4]:
+                    escaped.add(name)
+    return escaped
+
+
+def coefficient_escapes(kernels, steps, order=6):
+    """Names of functions whose Taylor coefficients in time miss those of mpmath, for x' = x, y' = f(x) / x."""
+    layout, escaped, x0 = steps.Layout(0, 2), set(), 0.375
+    for name in FUNCTIONS:
+        graph = Graph()
+        x = graph.load(1, 0)
+        program = OperationRows(graph, [(1, 0), (1, 1), (2, 0)], [x, div(unary(name, x), x), 1.0], {})
+        X = layout.box(np.array([x0, 0.0, 0.0]), np.array([x0, 0.0, 0.0]))
+        c = np.zeros((3, order + 1, X.shape[1]))
+        kernels.series_many(
+            program.rows, program.constants, program.rates, program.further, X, order, layout.symbols,
+            layout.quadratic, False, c, np.zeros((0, X.shape[1])),
+        )  # fmt: skip
+        exact = mpmath.taylor(
+            lambda t, name=name: getattr(mpmath, name)(x0 * mpmath.exp(t)) / (x0 * mpmath.exp(t)), 0, order
+        )
+        for k in range(order):
+            off = abs(mpmath.mpf(c[1, k + 1, 0]) - exact[k] / (k + 1))
+            if not off <= c[1, k + 1, -3] + 1e-30 or c[1, k + 1, -3] > 1e-11:
+                escaped.add(name)
+    return escaped
+
+
+def frame_escapes(steps, seed=0, trials=20):
+    """Whether a new frame misses a point of the set that it encloses, or is more than a little larger than it."""
+    rng, escaped, unmoved = np.random.default_rng(seed), set(), lambda t, y: [0.0, 0.0]
+    for trial in range(trials):
+        enclosure = steps.Enclosure(
+            dynamics(steps, unmoved, 2), np.array([0.0, 0.0, 0.0]), np.array([1.0, 1.0, 0.0]), 2
+        )
+        layout = enclosure.layout
+        total = rng.normal(size=(2, layout.coefficients)) * 10.0 ** -rng.integers(0, 5)
+        total[:, layout.defect] = total[:, layout.time] = 0.0
+        err = (0.0, 0.1)[trial % 2] * rng.uniform(size=2)
+        X = enclosure._reframed(total.copy(), err)
+        i, j = np.triu_indices(layout.quadratic)
+        for _ in range(64):
+            e = rng.choice([-1.0, 1.0], layout.symbols)
+            point = total[:, 0] + total[:, 1 : 1 + layout.symbols] @ e
+            point = point + total[:, 1 + layout.symbols :] @ (e[i] * e[j]) + err * rng.choice([-1.0, 1.0], 2)
+            e[layout.frame.start - 1 :] = 0.0
+            kept = X[:2, 0] + X[:2, 1 : 1 + layout.symbols] @ e + X[:2, 1 + layout.symbols : -4] @ (e[i] * e[j])
+            s = np.linalg.solve(X[:2, layout.frame], point - kept)
+            if (np.abs(s) > 1.0 + 1e-9).any():
+                escaped.add("frame")
+    return escaped
+
+
+def dynamics(steps, f, n):
+    """y' = f(t, y) on n states, from a function on symbols."""
+    graph = Graph()
+    y, t = [graph.load(1, k) for k in range(n)], graph.load(2, 0)
+    rows = OperationRows(graph, [*((1, k) for k in range(n)), (2, 0)], [*f(t, y), 1.0], {})
+    return steps.Dynamics(rows, n)
+
+
+def tube(steps, f, lower, upper, t_end, order=6, step=2.0**-3):
+    """Segments up to t_end."""
+    lower, upper = np.append(np.asarray(lower, float), 0.0), np.append(np.asarray(upper, float), 0.0)
+    enclosure = steps.Enclosure(dynamics(steps, f, len(lower) - 1), lower, upper, order)
+    return enclosure.advance(t_end, step, t_end * 2.0**-12)[0]
+
+
+def pendulum(t, y):
+    return [y[1], neg(unary("sin", y[0]))]
+
+
+def forced(t, y):
+    """A pendulum with tanh friction and a torque that depends on time, limited where a branch is not decided."""
+    torque = binary("min", unary("cos", t), add(mul(y[1], 0.5), 0.6))
+    return [y[1], sub(sub(torque, unary("tanh", y[1])), unary("sin", y[0]))]
+
+
+def saturated(t, y):
+    return [y[1], binary("max", binary("min", sub(mul(y[0], -4.0), y[1]), 0.5), -0.5)]
+
+
+def quadratic(t, y):
+    return [sub(mul(y[0], y[1]), y[0]), sub(1.0, mul(y[0], y[0]))]
+
+
+SYSTEMS = {
+    "pendulum": (pendulum, lambda t, y: [y[1], -np.sin(y[0])]),
+    "forced": (forced, lambda t, y: [y[1], np.minimum(np.cos(t), 0.5 * y[1] + 0.6) - np.tanh(y[1]) - np.sin(y[0])]),
+    "saturated": (saturated, lambda t, y: [y[1], np.clip(-4.0 * y[0] - y[1], -0.5, 0.5)]),
+    "quadratic": (quadratic, lambda t, y: [y[0] * y[1] - y[0], 1.0 - y[0] ** 2]),
+}
+
+
+def motion_escapes(steps, radius, t_end=1.5, samples=64, seed=0, order=6, step=2.0**-3):
+    """Names of systems of which a sampled motion, integrated to 1e-12, leaves the tube, or whose tube ends early."""
+    rng, escaped = np.random.default_rng(seed), set()
+    for name, (f, g) in SYSTEMS.items():
+        centre = np.array([0.8, 0.3])
+        x0 = centre + radius * np.vstack(
+            [rng.uniform(-1, 1, (samples // 2, 2)), rng.choice([-1.0, 1.0], (samples // 2, 2))]
+        )
+        segments = tube(steps, f, centre - radius, centre + radius, t_end, order, step)
+        if not segments or segments[-1].end < t_end:
+            escaped.add(name)
+            continue
+
+        def rates(t, y, g=g):
+            return np.ravel(g(t, y.reshape(2, -1)))
+
+        times = np.unique([t for s in segments for t in np.linspace(s.start, s.end, 5)])
+        solution = solve_ivp(rates, (0.0, t_end), x0.T.ravel(), "DOP853", times, rtol=1e-12, atol=1e-13, max_step=0.01)
+        x, tolerance = solution.y.reshape(2, samples, -1), 1e-10 if name in ("pendulum", "quadratic") else 1e-6
+        for s in segments:
+            lo, hi = s.hull
+            inside = x[:, :, (times >= s.start) & (times <= s.end)]
+            at_end = x[:, :, times == s.end]
+            for a, b, y in ((lo, hi, inside), (s.lo, s.hi, at_end)):
+                if (y < (a[:2] - tolerance)[:, None, None]).any() or (y > (b[:2] + tolerance)[:, None, None]).any():
+                    escaped.add(name)
+    return escaped
+
+
+def closed_form_escapes(steps, order=10):
+    """Whether the tube of one pendulum motion misses Jacobi's elliptic functions, to fifty digits."""
+    escaped, angle = set(), 1.25
+    k = mpmath.sin(mpmath.mpf(angle) / 2)
+    for step in (2.0**-2, 2.0**-4):
+        for s in tube(steps, pendulum, [angle, 0.0], [angle, 0.0], 2.0, order, step):
+            exact = 2 * mpmath.asin(k * mpmath.ellipfun("cd", mpmath.mpf(s.end), m=k * k))
+            if not s.lo[0] <= exact <= s.hi[0] or s.hi[0] - s.lo[0] > 1e-9 or not math.isfinite(s.hi[1]):
+                escaped.add(f"pendulum at {s.end}")
+    return escaped
