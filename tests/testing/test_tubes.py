@@ -117,8 +117,8 @@ def test_signals_are_functions_torques_and_v(arm, law, tube):
 
 def test_the_state_is_proved_to_be_in_a_box_at_a_time(tube):
     goal = np.array([0.5, 1.0, 0.0, 0.0])
-    assert tube.inside((goal - 0.05, goal + 0.05), at=1.0).status == "proved"
-    false = tube.inside((goal - 0.05, goal + 0.05), at=0.0)
+    assert tube.inside((goal - 0.05, goal + 0.05), time=1.0).status == "proved"
+    false = tube.inside((goal - 0.05, goal + 0.05), time=0.0)
     assert false.status == "refuted"
     assert false.counterexample.time == 0.0
     lo, hi = tube.box(0.0)
@@ -174,7 +174,7 @@ def test_a_law_with_a_state_and_a_moving_reference(arm):
     law, x = Integrating(), np.array([0.4, 1.1, 0.0, 0.0])
     tube = testing.reach(arm, law, (x - 0.01, x + 0.01), 0.5)
     assert tube
-    assert tube.names()[-1] == "z[1]"
+    assert tube._names()[-1] == "z[1]"
 
     def rates(t, y):
         command = law(t, y[:2], y[2:4], y[4:])
@@ -268,7 +268,7 @@ def test_bad_claims_are_named(tube):
         tube.stays("q[0]")
     with pytest.raises(ArgumentError, match="upper, lower"):
         tube.stays("q[0]", lower=2.0, upper=1.0)
-    with pytest.raises(ArgumentError, match="at"):
+    with pytest.raises(ArgumentError, match="time"):
         tube.box(2.0)
     with pytest.raises(ArgumentError, match="signals"):
         tube.plot(["x"])

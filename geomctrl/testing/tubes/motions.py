@@ -59,8 +59,8 @@ class Motions:
             solution = solve_ivp(
                 rates, (0.0, self.t[-1]), self.start[:, :n].ravel(), "DOP853", self.t, rtol=1e-8, atol=1e-10
             )
-            found = solution.y.reshape(samples, n, -1).transpose(0, 2, 1)
-            out[:, : found.shape[1]] = found
+            reached = solution.y.reshape(samples, n, -1).transpose(0, 2, 1)
+            out[:, : reached.shape[1]] = reached
         return out
 
     def outside(

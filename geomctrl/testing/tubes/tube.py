@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, number
+from geomctrl.arguments import checked, count, listed, number
 from geomctrl.errors import ArgumentError
 from geomctrl.testing.certificates.certificate import PROVED, REFUTED, UNDECIDED
 
-from .equations import LoopEquations
+from .equations import SIGNALS, LoopEquations
 from .motions import Motion, Motions
 from .steps import Layout, Segment, bounds, series
 
@@ -111,20 +111,19 @@ class Tube:
         return self.until >= self.t_end
 
     @property
-    def n(self) -> int:
-        """The number of states (q, v, z)."""
+    def _n(self) -> int:
         return self.equations.n
 
-    def box(self, at: float, until: float | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The smallest known box of states (q, v, z) at a time, or at all times from `at` to `until` [s].
+    def box(self, time: float, until: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest known box of states (q, v, z) at a time, or at all times from `time` to `until` [s].
 
         Returns
         -------
         lower, upper : array (2 nv + nz,)
             Infinite where the tube ends before that time.
         """
-        first = self._time("at", at)
-        last = first if until is None else self._time("until", until)
+        first = self._checked_time("time", time)
+        last = first if until is None else self._checked_time("until", until)
         if last < first:
             raise ArgumentError(f"until: expected a time from {first:g} s on, got {last:g}")
         ends = [self._ends(piece, first, last) for piece in self.pieces]
@@ -132,13 +131,13 @@ class Tube:
 
     def _ends(self, piece: Piece, first: float, last: float) -> tuple[np.ndarray, np.ndarray]:
         if piece.until < last:
-            return np.full(self.n, -np.inf), np.full(self.n, np.inf)
+            return np.full(self._n, -np.inf), np.full(self._n, np.inf)
         if last == 0.0:
-            return piece.lower[: self.n], piece.upper[: self.n]
+            return piece.lower[: self._n], piece.upper[: self._n]
         if first == last and (there := [s for s in piece.segments if s.end == first]):
-            return there[0].lo[: self.n], there[0].hi[: self.n]
+            return there[0].lo[: self._n], there[0].hi[: self._n]
         hulls = [s.hull for s in piece.segments if s.end >= first and s.start <= last]
-        return np.min([lo for lo, _ in hulls], 0)[: self.n], np.max([hi for _, hi in hulls], 0)[: self.n]
+        return np.min([lo for lo, _ in hulls], 0)[: self._n], np.max([hi for _, hi in hulls], 0)[: self._n]
 
     def stays(
         self, signal: str | Callable[..., Any], *, upper: float | None = None, lower: float | None = None,
@@ -168,9 +167,11 @@ class Tube:
         UntraceableError
             For a function that can not be traced.
         """
+        if not (isinstance(signal, str) or callable(signal)):
+            raise ArgumentError(f"signal: expected {SIGNALS}, got {signal!r:.60}")
         lowest, highest = _limits(lower, upper)
-        first = self._time("start", start)
-        last = self.t_end if end is None else self._time("end", end)
+        first = self._checked_time("start", start)
+        last = self.t_end if end is None else self._checked_time("end", end)
         if last < first:
             raise ArgumentError(f"end: expected a time from start = {first:g} s on, got {last:g}")
         equations = LoopEquations(self.equations.controller, self.equations.plant, self.equations.uncertain, signal)
@@ -186,27 +187,27 @@ class Tube:
         motion = sampled.outside([equations.signal], [lowest], [highest], first)
         return self._open(claim, lo, hi, motion, last)
 
-    def inside(self, box: tuple[ArrayLike, ArrayLike], *, at: float) -> TubeCheck:
+    def inside(self, box: tuple[ArrayLike, ArrayLike], *, time: float) -> TubeCheck:
         """Prove that all motions are in a box at a time.
 
         Parameters
         ----------
         box : pair of arrays (2 nv + nz,)
             Lower and upper bounds of (q, v, z); infinite ones claim nothing.
-        at : float
+        time : float
             Time [s]. The bounds are tightest at the ends of the tube's steps, which include t_end.
 
         Returns
         -------
         TubeCheck
         """
-        time = self._time("at", at)
-        lower, upper = pair_of("box", box, (self.n,), finite=False)
+        time = self._checked_time("time", time)
+        lower, upper = pair_of("box", box, (self._n,), finite=False)
         lo, hi = self.box(time)
         claim = f"the state is in the box at {time:g} s"
         if (lower <= lo).all() and (hi <= upper).all():
             return TubeCheck(PROVED, claim, lo, hi)
-        y = self.equations.loop.y.tolist()[: self.n]
+        y = self.equations.loop.y.tolist()[: self._n]
         motion = Motions(self.equations, self.lower, self.upper, time).outside(y, lower, upper, time)
         return self._open(claim, lo, hi, motion, time)
 
@@ -258,11 +259,12 @@ class Tube:
         """
         from geomctrl.viewing import tubes
 
-        names = self.names()
+        names = self._names()
         if signals is None:
             nv = self.equations.plant.robot.nv
             signals = names[: 2 * nv] if nv <= 3 else names[:nv]
-        if isinstance(signals, str) or not signals or not set(signals) <= set(names):
+        signals = listed("signals", signals, f"a list of {', '.join(names)}")
+        if not signals or not all(isinstance(x, str) and x in names for x in signals):
             raise ArgumentError(f"signals: expected some of {', '.join(names)}, got {signals!r:.80}")
         rows = [names.index(x) for x in signals]
         samples = count("samples", samples, 0, MAX_SAMPLES)
@@ -279,10 +281,10 @@ class Tube:
                 lo, hi = segment.hull
                 yield segment.start, segment.end, lo[rows], hi[rows]
 
-    def names(self) -> list[str]:
+    def _names(self) -> list[str]:
         """The names of the states, in order."""
         nv = self.equations.plant.robot.nv
-        parts = {"q": nv, "v": nv, "z": self.n - 2 * nv}
+        parts = {"q": nv, "v": nv, "z": self._n - 2 * nv}
         return [f"{part}[{k}]" for part, size in parts.items() for k in range(size)]
 
     def _title(self) -> str:
@@ -297,7 +299,7 @@ class Tube:
         )
         if self.until > 0.0:
             lo, hi = self.box(self.until)
-            out += [f"  {name:6} in [{a:.6g}, {b:.6g}]" for name, a, b in zip(self.names(), lo, hi)]
+            out += [f"  {name:6} in [{a:.6g}, {b:.6g}]" for name, a, b in zip(self._names(), lo, hi)]
         if not self:
             out.append(self._advice())
         return "\n".join([*out, NOT_COVERED])
@@ -312,7 +314,7 @@ class Tube:
             f" or more `pieces` than {len(self.pieces)}"
         )
 
-    def _time(self, name: str, t: Any) -> float:
+    def _checked_time(self, name: str, t: Any) -> float:
         return number(name, t, f"a time from 0 to t_end = {self.t_end:g} s", lambda t: 0.0 <= t <= self.t_end)
 
 

@@ -112,7 +112,7 @@ EXAMPLES = {
         compare=False,
     ),
     "testing.Tube.box": Example(
-        {"at": number(0.125, negative=False), "until": Argument(0.25, "none", "negative")}, TUBE
+        {"time": number(0.125, negative=False), "until": Argument(0.25, "none", "negative")}, TUBE
     ),
     "testing.Tube.stays": Example(
         {
@@ -125,10 +125,9 @@ EXAMPLES = {
         TUBE,
         compare=False,
     ),
-    "testing.Tube.inside": Example({"box": BOUNDS, "at": number(0.25, negative=False)}, TUBE, compare=False),
+    "testing.Tube.inside": Example({"box": BOUNDS, "time": number(0.25, negative=False)}, TUBE, compare=False),
     "testing.Tube.motions": Example({"samples": 2, "seed": 1}, TUBE),
     "testing.Tube.plot": Example({"signals": Argument(["q[0]"], "none"), "samples": 2}, TUBE, compare=False),
-    "testing.Tube.names": Example({}, TUBE),
     "testing.Tube.summary": Example({}, TUBE),
     "testing.worst_case": Example(
         {**OVER, "level": number(0.125, negative=False), "points": 1, **SEARCH}, forms=["level"]
