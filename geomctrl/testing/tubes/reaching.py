@@ -118,7 +118,7 @@ def _initial(equations: LoopEquations, initial_box: Any) -> tuple[np.ndarray, np
 
 
 def _divided(
-    dynamics: Dynamics, lower: np.ndarray, upper: np.ndarray, t_end: float, order: int, most: int,
+    dynamics: Dynamics, lower: np.ndarray, upper: np.ndarray, t_end: float, order: int, max_pieces: int,
     report: Callable[[float], Any],
 ) -> tuple[list[Piece], bool]:  # fmt: skip
     """(Pieces with their enclosures, whether an interrupt ended the computation)."""
@@ -133,7 +133,7 @@ def _divided(
             enclosure = Enclosure(dynamics, np.append(lo, 0.0), np.append(hi, 0.0), order)
             segments, _ = enclosure.advance(t_end, step, shortest, partial(_scaled, report, share_done, share))
             waiting.pop()
-            side = _side(enclosure, hi - lo) if enclosure.t < t_end and total < most else None
+            side = _side(enclosure, hi - lo) if enclosure.t < t_end and total < max_pieces else None
             if side is None:
                 done.append(Piece(lo, hi, enclosure.layout, segments))
                 share_done += share
