@@ -1,4 +1,4 @@
-"""Terms on one NVIDIA GPU with arrays on the device, compared with this machine's CPU: states per second, bottlenecks.
+"""Terms and closed loops on one NVIDIA GPU: states per second compared with this machine's CPU, bottlenecks, real time.
 
 Needs a GPU with its driver and `pip install 'geomctrl[cuda]'`; says so and stops where one is missing. Times are
 between two events around many launches in one stream, without checks, the results' memory allocated in the stream. The
@@ -21,6 +21,7 @@ import geomctrl as gc
 from geomctrl import models
 from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.compiler.kernel_traces import structure, trace
+from geomctrl.control.compiled.gpu_machine import GpuMachine
 from geomctrl.tracing.backends import gpu
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -51,12 +52,13 @@ def peaks(device) -> tuple[float, dict[str, float]]:
     return memory, {"double": double * clocks, "float": single * clocks}
 
 
-def states(robot: gc.Robot, inputs: list[tuple[str, int]], n: int, kind) -> list[np.ndarray]:
+def states(robot: gc.Robot, inputs: list[tuple[str, tuple[int, ...]]], n: int, kind) -> list[np.ndarray]:
     """n random states; of a thousand configurations, as they are all that costs time to draw."""
     rng = np.random.default_rng(0)
     q = np.array([robot.random_configuration(rng) for _ in range(1000)], kind)
     return [
-        np.resize(q, (n, robot.nq)) if name == "q" else rng.normal(size=(n, size)).astype(kind) for name, size in inputs
+        np.resize(q, (n, robot.nq)) if name == "q" else rng.normal(size=(n, *shape)).astype(kind)
+        for name, shape in inputs
     ]
 
 
@@ -124,6 +126,40 @@ def report(name: str, robot: gc.Robot, term: str, precision: str, n: int, second
     return goal is not None and rate < goal
 
 
+def closed_loops(n: int, t_end: float) -> None:
+    """n loops of a Panda under Slotine-Li with 70 parameters, with monitors: the kernel, and the whole sweep."""
+    robot = models.panda()
+    reference = gc.references.Sinusoids(robot, robot.neutral(), 0.3, 0.4, 0.5)
+    start = reference(0.0)
+
+    def make(point):
+        law = gc.controllers.SlotineLi(robot, reference, Lambda=point["Lambda"])
+        return robot.with_payload(point["payload"]), law, start.q, start.v
+
+    rng, spent, run = np.random.default_rng(0), [], GpuMachine.run
+
+    def timed(self, *arguments):
+        begun = time.perf_counter()
+        result = run(self, *arguments)
+        spent.append(time.perf_counter() - begun)
+        return result
+
+    space = {name: ("loop", rng.uniform(a, b, n)) for name, a, b in (("Lambda", 3.0, 6.0), ("payload", 0.1, 3.0))}
+    options = gc.SimulationOptions(device="cuda", compiled=True)
+    measures = [gc.measures.TrackingRMS(), gc.measures.PeakTorque()]
+    GpuMachine.run = timed
+    try:
+        begun = time.perf_counter()
+        gc.sweep(make, space, measures, t_end, 1e-3, options=options)
+        whole = time.perf_counter() - begun
+    finally:
+        GpuMachine.run = run
+    real = n * t_end
+    kernel = f"kernel {sum(spent):.2f} s, {real / sum(spent):.2e} x real time"
+    print(f"  {n} loops of {t_end:g} s: {kernel}; sweep {whole:.1f} s")
+    RESULTS.row(gpu.device().name, loops=n, kernel_of_real_time=real / sum(spent), sweep_of_real_time=real / whole)
+
+
 def main(*, quick: Quick = False, states: int = 4_000_000) -> None:
     """states: that a launch works on."""
     reason = gpu.why_not()
@@ -140,6 +176,7 @@ def main(*, quick: Quick = False, states: int = 4_000_000) -> None:
         n = states if name == "panda" and term != "terms" else states // 8
         for precision in ("double", "float"):
             missed |= report(name, robots[name], term, precision, n, 0.5 if quick else 5.0)
+    closed_loops(1_000 if quick else 100_000, 1.0 if quick else 5.0)
     RESULTS.save(quick)
     sys.exit(1 if missed else 0)
 

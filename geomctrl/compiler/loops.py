@@ -51,7 +51,7 @@ def module(equations: Equations, width: int, numbers: Numbers, side: int) -> tup
     parts += [core(plan, vector, name, side, numbers.place, EXACT) for name, plan in plans.items()]
     if equations.pair is not None:
         parts.append(Interval(equations, layout, vector, equations.pair).text())
-    parts += [_Loop(equations, layout, vector).text(), _Loop(equations, layout, vector).look()]
+    parts += [Loop(equations, layout, vector).text(), Loop(equations, layout, vector).look()]
     if equations.rows is not None:
         lanes = Vector(max(kinds))
         plan = Plan(fused(equations.rows.trace), stretch=STRETCH)
@@ -61,25 +61,27 @@ def module(equations: Equations, width: int, numbers: Numbers, side: int) -> tup
     return "\n".join(parts), layout
 
 
-class _Loop(Steps):
+class Loop(Steps):
     """The loop around the equations, under construction."""
+
+    head, row_pointer = "define i64 @run", "ptr"
+    arguments = (
+        "ptr noalias %numbers, ptr noalias %memory, ptr noalias %rows, i64 %first, i64 %last, i64 %every,"
+        " i64 %total, double %dt, double %t_end, i64 %alive, i64 %phase"
+    )
 
     def __init__(self, equations: Equations, layout: Layout, vector: Vector):
         super().__init__(equations, layout, vector, clock=Vector(1))
 
     def text(self) -> str:
-        arguments = (
-            "ptr noalias %numbers, ptr noalias %memory, ptr noalias %rows, i64 %first, i64 %last, i64 %every,"
-            " i64 %total, double %dt, double %t_end, i64 %alive, i64 %phase"
-        )
-        self.lines = [f"define i64 @run({arguments}) nounwind {{", "entry:"]
+        self.lines = [f"{self.head}({self.arguments}) nounwind {{", "entry:"]
         self._addresses()
         resumed = self.let("icmp ne i64 %phase, 0")
         self.do(f"br i1 {resumed}, label %sample, label %head")
         self._label("head")
         tail = "tail" if self.equations.renewed is None else "renewed"
         self.do(f"%k = phi i64 [%first, %entry], [%next, %{tail}]")
-        self.do(f"%row_before = phi ptr [%rows, %entry], [%row_next, %{tail}]")
+        self.do(f"%row_before = phi {self.row_pointer} [%rows, %entry], [%row_next, %{tail}]")
         self.do("%more = icmp slt i64 %k, %last")
         self.do("br i1 %more, label %step, label %exit")
         self._label("step")
@@ -89,14 +91,14 @@ class _Loop(Steps):
         self.do("br label %sample")
         self._label("sample")
         self.do("%next = phi i64 [%first, %entry], [%arrived, %step_done]")
-        self.do("%row = phi ptr [%rows, %entry], [%row_before, %step_done]")
+        self.do(f"%row = phi {self.row_pointer} [%rows, %entry], [%row_before, %step_done]")
         self._sample()
         self._branch_if_done(self._bits(self._without_result()), "sample_done", "%next", 1)
         self._label("sample_done")
         self._commit()
         self.do("br label %tail")
         self._label("tail")
-        self.do("%row_next = phi ptr [%row, %commit_done], [%row_stored, %stored]")
+        self.do(f"%row_next = phi {self.row_pointer} [%row, %commit_done], [%row_stored, %stored]")
         self._renew()
         self.do("br label %head")
         self._label("exit")
@@ -199,10 +201,10 @@ class _Loop(Steps):
 
     def _commit(self) -> None:
         """Store the outputs of a sample, and a row if it is due."""
-        e, l, w = self.equations, self.layout, self.vector.width
+        e, w = self.equations, self.vector.width
         self._copy(self.slopes[0], self.out, e.dim)
         for source, place, numbers in _runs(e.remembered):
-            self._copy(self._at(self.memory_at + place * w), self._at(l.out + source * w), numbers)
+            self._copy(self._at(self.memory_at + place * w), self._at(self.layout.out + source * w), numbers)
         since = self.let("srem i64 %next, %every")
         due = self.let(f"icmp eq i64 {since}, 0")
         end = self.let("icmp eq i64 %next, %total")
@@ -211,6 +213,10 @@ class _Loop(Steps):
         self._label("commit_done")
         self.do(f"br i1 {stored}, label %stored, label %tail")
         self._label("stored")
+        self._store_row()
+
+    def _store_row(self) -> None:
+        e, l, w = self.equations, self.layout, self.vector.width
         first, rest = 1 + e.y + e.held, e.sample.sizes[1]
         self._copy("%row", self.x, first)
         self._copy(self.let(f"getelementptr double, ptr %row, i64 {first * w}"), self._at(l.out + e.dim * w), rest)

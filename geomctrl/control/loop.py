@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import instance
+from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import difference
 from geomctrl.other_names import OF_SIMULATE, named_arguments
 from geomctrl.robot import Robot
@@ -105,6 +106,8 @@ def simulate(
     True
     """
     choice = instance("options", options, SimulationOptions, "gc.SimulationOptions").compiled
+    if options.gpu is not None:
+        raise ArgumentError(f"device: expected 'cpu', on which a single loop runs, got {options.device!r}")
     case, watching = Case(plant, controller, q0, v0), monitor_list(monitors)
 
     def run(choice: bool | str) -> Run:

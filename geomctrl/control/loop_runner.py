@@ -24,6 +24,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 from .closed_loop import Loop
 from .compiled.choice import Known, machine_for
 from .compiled.comparison import Comparison, spread_rows
+from .compiled.lane_memory import LaneMemory
 from .compiled.machine import SAMPLE, STEP, Machine
 from .contracts import Controller, evaluated_once
 from .monitors import VIOLATED, Finding, Monitor, Replay
@@ -271,11 +272,11 @@ class LoopRunner:
         """Count a stop of compiled code; the count does not depend on lanes or chunk sizes."""
         self.stops = self.stops + 1 if self.k - self.resumed < STOP_INTERVAL else 0
 
-    def enter(self, machine: Machine, lane: int) -> None:
+    def enter(self, machine: LaneMemory, lane: int) -> None:
         """Copy the loop into a lane of the machine, before a step."""
         machine.put(lane, self.loop, self.record, self.time(self.k), self.k1)
 
-    def stored(self, machine: Machine, lane: int, rows: np.ndarray) -> None:
+    def stored(self, machine: LaneMemory, lane: int, rows: np.ndarray) -> None:
         columns, first = machine.columns(rows, lane), self.record.rows
         if self.comparison is not None:
             to_compare = spread_rows(self.n_steps // self.every + 2, self.comparison.extent.stored)
@@ -284,7 +285,7 @@ class LoopRunner:
         y = columns["y", ""]
         self.record.extend(columns, (*self.loop.split(y), self.loop.plant_state(y)))
 
-    def leave(self, machine: Machine, lane: int, k: int, phase: int) -> None:
+    def leave(self, machine: LaneMemory, lane: int, k: int, phase: int) -> None:
         """Copy the loop back from a lane; step or sample k is next."""
         self.k, self.next, self.k1 = k, phase, machine.take(lane, self.loop, self.record)
         self.record.steps = k - (phase == SAMPLE)

@@ -115,7 +115,7 @@ def simulate_many(
     cases, threads = with_own_laws(_cases(plants, controllers, q0, v0)), count("threads", threads, 1)
     instance("options", options, SimulationOptions, "gc.SimulationOptions")
     runners = [_runner(case, t_end, dt, control_dt, monitors, options) for case in cases]
-    return to_end(runners, options.compiled, threads, compared_each=True)
+    return to_end(runners, options.compiled, threads, compared_each=True, gpu=options.gpu)
 
 
 def _cases(plants: Any, controllers: Any, q0: ArrayLike, v0: ArrayLike) -> list[Case]:
@@ -177,7 +177,7 @@ def _rows(x: Any) -> list | None:
 
 def run_of(case: Case, t_end: float, dt: float, control_dt: Any, monitors: Any, options: SimulationOptions) -> Run:
     """The complete run that `outcomes` would measure, identical to the last bit; partial if it fails."""
-    return to_end([_runner(case, t_end, dt, control_dt, monitors, options)], options.compiled, 1)[0]
+    return to_end([_runner(case, t_end, dt, control_dt, monitors, options)], options.compiled, 1, gpu=options.gpu)[0]
 
 
 def outcomes(
@@ -208,7 +208,7 @@ def outcomes(
             raise
         except Exception as error:  # invalid case
             refused[k] = Outcome({}, error_text(error), False, np.nan, 0)
-    runs = iter(zip(runners, to_end(runners, options.compiled, 1)))
+    runs = iter(zip(runners, to_end(runners, options.compiled, 1, gpu=options.gpu)))
     return [refused[k] if k in refused else _outcome(*next(runs), measures) for k in range(len(cases))]
 
 

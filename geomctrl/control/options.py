@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from geomctrl.arguments import count, flag
@@ -9,6 +10,8 @@ from geomctrl.errors import ArgumentError
 from geomctrl.integrators.step_control import Adaptive
 from geomctrl.integrators.tableaus import Tableau, method
 from geomctrl.other_names import OF_SIMULATION_OPTIONS, named_arguments
+
+DEVICE = re.compile(r"cpu|cuda(?::(\d{1,4}))?")
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,11 @@ class SimulationOptions:
         "auto" compiles a loop if it can be traced and is long enough for compilation to pay. If a long loop can not be
         traced, it runs in Python and the reason is printed once. True raises UntraceableError in that case, with file
         and line. False always runs in Python. The results differ by rounding only.
+    device : str
+        Where `simulate_many` and `sweep` compute: "cpu", "cuda" (an NVIDIA GPU, with the extra `cuda`) or "cuda:1" for
+        the second GPU. On a GPU every loop is a thread; loops that are no more than two of a kind, that can not be
+        traced or that fail on the GPU are computed on the CPU. Results differ by rounding only. Experimental: no GPU
+        has run this yet. `simulate` always uses the CPU.
 
     Raises
     ------
@@ -52,6 +60,7 @@ class SimulationOptions:
     every: int = 1
     strict: bool = False
     compiled: bool | str = "auto"
+    device: str = "cpu"
 
     def __post_init__(self):
         if not isinstance(self.method, Adaptive):
@@ -60,6 +69,16 @@ class SimulationOptions:
         object.__setattr__(self, "strict", flag("strict", self.strict))
         if not isinstance(self.compiled, bool) and not (isinstance(self.compiled, str) and self.compiled == "auto"):
             raise ArgumentError(f'compiled: expected "auto", True or False, got {self.compiled!r:.40}')
+        if self.gpu is not None and self.compiled is False:
+            raise ArgumentError(f'compiled: expected "auto" or True with device={self.device!r}, got False')
+
+    @property
+    def gpu(self) -> int | None:
+        """Number of the GPU; None for the CPU."""
+        named = DEVICE.fullmatch(self.device) if isinstance(self.device, str) else None
+        if named is None:
+            raise ArgumentError(f"device: expected 'cpu', 'cuda' or 'cuda:1', got {self.device!r:.60}")
+        return None if self.device == "cpu" else int(named[1] or 0)
 
 
 SimulationOptions.__init__ = named_arguments(OF_SIMULATION_OPTIONS)(SimulationOptions.__init__)

@@ -14,38 +14,43 @@ from contextlib import contextmanager
 from math import ceil
 from typing import Any, NamedTuple
 
-from geomctrl.compiler.code import enabled
 from geomctrl.errors import SimulationError
 from geomctrl.tracing.backends import host
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .compiled.choice import Known, known_trace, say
+from .compiled.choice import Known
 from .compiled.comparison import SIDE_BY_SIDE, WHOLE, Comparison, Extent
 from .compiled.external_state import REPLACEMENTS
 from .compiled.machine import SAMPLE, STEP, Machine
 from .compiled.traced_loop import TracedLoop
+from .group_members import alone, completed, in_python, run_of, trace_of
 from .loop_runner import CHUNK_STEPS, LoopRunner, in_a_loop
+from .on_gpu import MAX_RUNS, GpuGroup
 from .run import Run
 
 MAX_CHUNK_STEPS = 32_768  # steps of eight lanes between two checks for interrupts (a quarter of a second)
 MAX_SEQUENTIAL = 2  # a group of at most this many loops runs faster one after the other
-MIN_STEPS = 250  # total steps below which compilation does not pay
 
 
 def to_end(
-    runners: Sequence[LoopRunner], choice: bool | str, threads: int, *, compared_each: bool = False
+    runners: Sequence[LoopRunner],
+    choice: bool | str,
+    threads: int,
+    *,
+    compared_each: bool = False,
+    gpu: int | None = None,
 ) -> list[Run]:
     """The runs of fresh runners, in order. A failed run ends at its failure.
 
     compared_each: compare every compiled loop with Python, and the first of each trace at more states; False: compare
-    only the first.
+    only the first. gpu: number of the GPU that executes loops with a common trace; None for the processor.
 
     A thread starts as many runners as there are lanes and completes those with a common trace together. Runners with
     too few partners wait for others.
     """
     runs: dict[int, Run] = {}
     waiting: dict[int, list[_StartedRunner]] = {}
-    lanes, interrupted = host.lanes(), threading.Event()
+    lanes, interrupted = host.lanes() if gpu is None else MAX_RUNS, threading.Event()
     compared: set[int] = set()  # traces
 
     def report(fraction: float) -> None:
@@ -61,9 +66,10 @@ def to_end(
             compared.add(id(traced))
             members = [(runners[x.number], x.known_trace) for x in group if x.known_trace is not None]
             extents = [WHOLE] * first + [SIDE_BY_SIDE] * ((len(group) - first) * compared_each)
-            runs.update(zip((x.number for x in group), _Lanes(members, choice, report).to_end(extents)))
+            together = _Lanes(members, choice, report) if gpu is None else GpuGroup(members, choice, report, gpu)
+            runs.update(zip((x.number for x in group), together.to_end(extents)))
         else:
-            runs.update((x.number, _alone(runners[x.number], choice, report)) for x in group)
+            runs.update((x.number, alone(runners[x.number], choice, report)) for x in group)
 
     def begin(first: int) -> None:
         groups: dict[int, list[_StartedRunner]] = {}
@@ -72,9 +78,9 @@ def to_end(
                 try:
                     runners[k].begin()
                 except SimulationError as error:
-                    runs[k] = _run_of(error)
+                    runs[k] = run_of(error)
                     continue
-                begun = _StartedRunner(k, _traced(runners[k], choice))
+                begun = _StartedRunner(k, trace_of(runners[k], choice))
             groups.setdefault(id(begun.traced), []).append(begun)
         for key, group in groups.items():
             if len(group) == lanes or group[0].traced is None:
@@ -133,53 +139,6 @@ def _workers(
             raise
 
 
-def _traced(runner: LoopRunner, choice: bool | str) -> Known | None:
-    """The trace that a runner shares with similar ones; None if it continues alone."""
-    if choice is False or not enabled() or runner.n_steps * runner.pieces < MIN_STEPS or runner.loop.plant.switches:
-        return None
-    try:
-        return known_trace(runner.loop, runner.record.watchers, runner.strict)
-    except UntraceableError as error:
-        if choice is True:
-            raise
-        say(f"these loops run in Python: {error}")
-        return None
-
-
-def _alone(runner: LoopRunner, choice: bool | str, report: Callable[[float], None], *, stopped: bool = False) -> Run:
-    with in_a_loop():
-        try:
-            runner.compare()  # with the samples it stored in a lane
-            here = True if choice == "auto" and _traced(runner, choice) else choice
-            return runner.to_end(here, report, stopped=stopped)
-        except SimulationError as error:
-            return _run_of(error)
-        except UntraceableError as error:
-            return _in_python(runner, choice, report, error)
-
-
-def _in_python(runner: LoopRunner, choice: bool | str, report: Callable[[float], None], error: UntraceableError) -> Run:
-    """Repeat the run in Python because compiled code computed another result; raise the error if `choice` is True."""
-    if choice is True:
-        raise error
-    say(f"these loops run in Python: {error}")
-    fresh, runner.comparison = runner.again(), None
-    with in_a_loop():
-        try:
-            fresh.begin()
-            run = fresh.to_end(False, report)
-        except SimulationError as failed:
-            run = _run_of(failed)
-    runner.record = fresh.record  # contains the accumulated measures
-    return run
-
-
-def _run_of(error: SimulationError) -> Run:
-    if error.run is None:
-        raise error
-    return error.run
-
-
 class _Lanes:
     """Runners with a common trace, side by side in one machine."""
 
@@ -204,7 +163,7 @@ class _Lanes:
                 runner.comparison.before(*runner.times)
             except UntraceableError as error:
                 self.alive &= ~(1 << lane)
-                runs[lane] = _in_python(runner, self.choice, self.report, error)
+                runs[lane] = in_python(runner, self.choice, self.report, error)
         for lane, runner in enumerate(self.filled if compared else ()):  # the comparison has overwritten all lanes
             runner.enter(self.machine, lane)
         k, pieces = first.k, max(runner.pieces for runner in self.runners)
@@ -223,22 +182,12 @@ class _Lanes:
                     runner.leave(self.machine, lane, k, phase)
                     runner.count_stop()
                     others = self.machine.memory.copy()  # includes the clock of all lanes, which comparing modifies
-                    runs[lane] = _alone(runner, self.choice, self.report, stopped=True)
+                    runs[lane] = alone(runner, self.choice, self.report, stopped=True)
                     self.machine.memory[:] = others
             self.alive &= ~stopped
             self.report(k / first.n_steps)
         rest = [lane for lane in range(len(self.runners)) if lane not in runs]
         for lane in rest:
             self.runners[lane].leave(self.machine, lane, k, phase)
-        runs |= {lane: self._compared(self.runners[lane]) for lane in rest}
+        runs |= {lane: completed(self.runners[lane], self.choice, self.report) for lane in rest}
         return [runs[lane] for lane in range(len(self.runners))]
-
-    def _compared(self, runner: LoopRunner) -> Run:
-        try:
-            with in_a_loop():
-                runner.compare()
-            return runner.run()
-        except UntraceableError as error:
-            return _in_python(runner, self.choice, self.report, error)
-        except SimulationError as error:
-            return _run_of(error)

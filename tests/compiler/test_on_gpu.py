@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from traced_cases import dynamic_states as states
 
-from geomctrl import models
+import geomctrl as gc
+from geomctrl import controllers, models
+from geomctrl.control.references import Sinusoids
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.backends import gpu, ptx
 
@@ -67,6 +69,25 @@ def test_a_gpu_takes_and_gives_arrays_of(name):
     assert type(tau) is type(move(given[0]))
     back = tau.cpu().numpy() if name == "torch" else library.asnumpy(tau)
     np.testing.assert_allclose(back, robot.inverse_dynamics(*given), atol=1e-11)
+
+
+@pytest.mark.parametrize("method", ["MK4", "MK54"])
+def test_a_gpu_runs_closed_loops_as_the_cpu_does(method):
+    robot, rng = models.panda(), np.random.default_rng(0)
+    reference = Sinusoids(robot, robot.neutral(), 0.3, 0.4, 0.5)
+    laws = [controllers.SlotineLi(robot, reference, Lambda=4.0 + 0.01 * k) for k in range(200)]
+    cases = robot, laws, np.array([robot.neutral()] * 200), 0.1 * rng.normal(size=(200, 7)), 0.5, 1e-3
+    there, here = (
+        gc.simulate_many(*cases, options=gc.SimulationOptions(method, device=device, compiled=True))
+        for device in ("cuda", "cpu")
+    )
+    for a, b in zip(there, here, strict=True):
+        assert a.reason == b.reason
+        np.testing.assert_allclose(a.q, b.q, rtol=0.0, atol=1e-9)
+        np.testing.assert_allclose(a.tau, b.tau, rtol=0.0, atol=1e-6)
+        assert {name: m.verdict for name, m in a.monitors.items()} == {
+            name: m.verdict for name, m in b.monitors.items()
+        }
 
 
 def test_a_gpu_has_the_registers_that_the_assembler_counts():

@@ -1,7 +1,6 @@
 """`Machine`: executes a closed loop's compiled code and exchanges its memory with Python objects.
 
-Lanes are runs executed in parallel, one or as many as the processor's vectors hold. Each is a `Loop` with a `Record`.
-`put` copies a lane's state and its monitors into the machine's memory, `take` copies them back.
+Lanes are runs executed in parallel, one or as many as the processor's vectors hold.
 """
 
 from __future__ import annotations
@@ -10,20 +9,16 @@ import ctypes
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from geomctrl.compiler import loops
-from geomctrl.compiler.loop_memory import Numbers, used_numbers
+from geomctrl.compiler.loop_memory import Layout, Numbers, used_numbers
 from geomctrl.tracing.backends import cache, host
-from geomctrl.tracing.symbols import UntraceableError
 
-from .law_memory import restore, value_at
-from .loop_parts import law_of
-from .traced_loop import Column, TracedLoop
+from .lane_memory import LaneMemory
+from .traced_loop import TracedLoop
 
-LINE = 8  # doubles per cache line
 POINTER, WHOLE, REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
 RUN = ctypes.CFUNCTYPE(WHOLE, POINTER, POINTER, POINTER, WHOLE, WHOLE, WHOLE, WHOLE, REAL, REAL, WHOLE, WHOLE)
 LOOK = ctypes.CFUNCTYPE(WHOLE, POINTER, POINTER)
@@ -31,25 +26,16 @@ OVER_ROWS = ctypes.CFUNCTYPE(None, POINTER, POINTER, POINTER, WHOLE, POINTER)
 STEP, SAMPLE = range(2)  # the next operation of a run
 
 
-class Machine:
+class Machine(LaneMemory[Layout]):
     """Compiled code of a traced loop for `width` lanes, with its memory."""
 
     def __init__(self, traced: TracedLoop, width: int = 1):
-        self.traced, self.width = traced, width
-        self.numbers, self.layout, run, look, *over_rows = _code(traced, width)
+        numbers, layout, run, look, *over_rows = _code(traced, width)
+        super().__init__(traced, width, numbers, layout)
         self._run, self._look = host.function(RUN, run), host.function(LOOK, look)
         self._over_rows = host.function(OVER_ROWS, *over_rows) if over_rows else None
-        self.memory, self.values, self.rows = _aligned(self.layout.size), np.zeros(1), np.zeros(0)
+        self.rows, self.out = np.zeros(0), self._area(layout.out, sum(traced.equations.sample.sizes))
         self.addresses = 0, 0  # of the values and the memory
-        e, l, w = traced.equations, self.layout, width
-        self.x = self._numbers(l.x, 1 + e.y + e.held + e.memory)
-        self.stage_held = self._numbers(l.stage + w * (1 + e.y), e.held)
-        self.slopes, self.out = self._numbers(l.slopes, e.dim), self._numbers(l.out, sum(e.sample.sizes))
-        self.time, self.y = self.x[0], self.x[1 : 1 + e.y]
-        pair = int(e.pair is not None)
-        self.pace, self.tolerances = self._numbers(l.pace, pair), self._numbers(l.tolerances, pair * (1 + e.dim))
-        self.area = self.x[1 + e.y : 1 + e.y + e.commanded]  # of sensors
-        self.held, self.remembered = self.x[1 + e.y : 1 + e.y + e.held], self.x[1 + e.y + e.held :]
 
     @cached_property
     def _observed(self) -> list[np.ndarray]:
@@ -69,13 +55,8 @@ class Machine:
         ]
         return [np.array(index) + lane for lane in range(w)]
 
-    def _numbers(self, start: int, count: int) -> np.ndarray:
-        """(count, lanes): an area of the memory."""
-        return self.memory[start : start + count * self.width].reshape(count, self.width)
-
     def set_numbers(self, values: Sequence[np.ndarray]) -> None:
-        """The model's numbers of each lane, in the order of `SymbolicCopies`."""
-        self.values = self.numbers.filled(values)
+        super().set_numbers(values)
         self.addresses = self.values.ctypes.data, self.memory.ctypes.data
 
     def run(
@@ -163,92 +144,6 @@ class Machine:
         sample = self.memory[self._observed[lane]]
         rates = sample[: self.traced.equations.dim]
         return None if without or not np.isfinite(rates).all() else sample
-
-    def put(self, lane: int, loop: Any, record: Any, t: float, k1: np.ndarray) -> None:
-        """Copy a loop and its monitors into a lane, after a sample at time t."""
-        self.time[lane], self.y[:, lane], self.slopes[:, lane] = t, loop.y, k1
-        if loop.adaptive:
-            rtol, atol = loop.tolerances
-            self.pace[:, lane], self.tolerances[0, lane], self.tolerances[1:, lane] = loop.h, rtol, atol
-        periods = [loop.hold] if loop.sensing is None else [loop.hold, *loop.sensing.periods]
-        self.memory[self.layout.hold : self.layout.hold + len(periods)].view(np.int64)[:] = periods
-        if loop.sensing is not None:
-            self.area[:, lane] = loop.sensing.area
-        if loop.hold:
-            for c in self.traced.commanded:
-                x = loop.command.signals[c.name] if c.kind == "signal" else getattr(loop.command, c.name)
-                self.held[c.first : c.first + c.size, lane] = np.ravel(x)
-            self.remember(lane, law_of(loop))
-            self.stage_held[:, lane] = self.held[:, lane]
-        for place in self.traced.memory:
-            x = getattr(record.watchers[place.watcher], place.name)
-            self.remembered[place.first : place.first + place.size, lane] = np.ravel(x)
-        n, first = len(record.monitors), self.traced.worst
-        self.remembered[first : first + n, lane] = record.worst
-        self.remembered[first + n : first + 2 * n, lane] = record.t_worst
-
-    def remember(self, lane: int, law: Any) -> None:
-        """Copy the memory of a law into a lane. Raises UntraceableError for a value that did not occur in the trace."""
-        memory = self.traced.law_memory
-        for path, cell in memory.cells.items():
-            if cell.size:
-                x = value_at(law, path)
-                numbers = cell.encoded(x)
-                if numbers is None:
-                    raise UntraceableError(
-                        f"{path.lstrip('.')} has become {x!r:.60}, a value that it did not take while it was traced"
-                    )
-                self.held[memory.places[path] : memory.places[path] + cell.size, lane] = numbers
-
-    def take(self, lane: int, loop: Any, record: Any) -> np.ndarray:
-        """Copy a lane back; returns the rates at the beginning of the step."""
-        loop.y = self.y[:, lane].copy()
-        if loop.adaptive:
-            loop.h = float(self.pace[0, lane])
-        if loop.sensing is not None:
-            loop.sensing.hold(self.area[:, lane].copy())
-            loop.u = loop.sensing.at_work(loop.u)
-        if loop.hold:
-            loop.command = self._command(lane, loop.command)
-            law = self.traced.law_memory
-            restore(law_of(loop), law.cells, law.values(self.held[law.first : law.first + law.size, lane]))
-        for place in self.traced.memory:
-            x = self.remembered[place.first : place.first + place.size, lane]
-            now = float(x[0]) if place.shape is None else x.reshape(place.shape).copy()
-            setattr(record.watchers[place.watcher], place.name, now)
-        n, first = len(record.monitors), self.traced.worst
-        record.worst = self.remembered[first : first + n, lane].tolist()
-        record.t_worst = self.remembered[first + n : first + 2 * n, lane].tolist()
-        return self.slopes[:, lane].copy()
-
-    def _command(self, lane: int, command: Any) -> Any:
-        """The held command."""
-        parts = {
-            (c.kind, c.name): self.held[c.first : c.first + c.size, lane].reshape(c.shape).copy()
-            for c in self.traced.commanded
-        }
-        signals = {name: x for (kind, name), x in parts.items() if kind == "signal"}
-        of_state = parts.get(("z_rate", "z_rate")), parts.get(("z_next", "z_next"))
-        return type(command)(parts["tau", "tau"], of_state[0], signals, of_state[1])
-
-    def columns(self, rows: np.ndarray, lane: int) -> dict[tuple[str, str], np.ndarray]:
-        """The contents of stored rows for a lane, by kind and name: ("t", ""), ("y", ""), and the loop's columns."""
-        e = self.traced.equations
-        arrays = {("t", ""): rows[:, 0, lane], ("y", ""): rows[:, 1 : 1 + e.y, lane]}
-        for columns, start in ((self.traced.held, 1 + e.y), (self.traced.columns, 1 + e.y + e.held - e.dim)):
-            arrays |= {(c.kind, c.name): _of(c, rows, start, lane) for c in columns}
-        return arrays
-
-
-def _of(column: Column, rows: np.ndarray, start: int, lane: int) -> np.ndarray:
-    first = start + column.first
-    return rows[:, first : first + column.size, lane].reshape(len(rows), *column.shape)
-
-
-def _aligned(size: int) -> np.ndarray:
-    """Zeros aligned to a cache line."""
-    memory = np.zeros(size + LINE)
-    return memory[-memory.ctypes.data // 8 % LINE :][:size]
 
 
 def _code(traced: TracedLoop, width: int) -> tuple:

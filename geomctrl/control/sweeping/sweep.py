@@ -32,6 +32,7 @@ from .store import DIGEST, ENDS, FORMAT, Memory, Record, differences, opened, re
 
 Measures = Mapping[str, Callable[[Run], Any]] | Iterable[Callable[[Run], Any]]
 MIN_BLOCK, MAX_BLOCK, TARGET_BLOCKS = 8, 256, 64  # runs per block; blocks of a sweep of medium size
+GPU_BLOCK = 16_384  # runs per block on a GPU
 
 
 def sweep(
@@ -112,7 +113,7 @@ def sweep(
     store = None if store is None else path_of("store", store)
     arguments = checked_arguments(t_end, dt, control_dt, monitors, options)
     job = Job(make, measures, arguments, execution.seed, versions())
-    block = _block_size(execution.block, len(space))
+    block = _block_size(execution.block, len(space), options.gpu is not None)
     record = record_of(job, space, block)
     with contextlib.ExitStack() as stack:
         kept = Memory(len(space)) if store is None else stack.enter_context(opened(store, record, space))
@@ -254,7 +255,7 @@ def _recorded(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `outcomes` in the form that a store keeps; monitors given as objects are omitted."""
     options = arguments["options"]
     flat = {name: x for name, x in arguments.items() if name != "options" and not isinstance(x, list)}
-    flat |= {"every": options.every, "strict": options.strict, "compiled": options.compiled}
+    flat |= {"every": options.every, "strict": options.strict, "compiled": options.compiled, "device": options.device}
     if isinstance(options.method, str):
         return flat | {"method": options.method}
     return flat | {"method": options.method.method, "rtol": options.method.rtol, "atol": options.method.atol.tolist()}
@@ -266,14 +267,16 @@ def _arguments(recorded: Mapping[str, Any], monitors: Any) -> dict[str, Any]:
     method = rest.pop("method")
     if "rtol" in rest:
         method = Adaptive(method, rest.pop("rtol"), rest.pop("atol"))
-    options = SimulationOptions(method, **{name: rest.pop(name) for name in ("every", "strict", "compiled")})
+    options = SimulationOptions(method, **{name: rest.pop(name) for name in ("every", "strict", "compiled", "device")})
     return {"monitors": monitors} | rest | {"options": options}
 
 
-def _block_size(block: int | None, runs: int) -> int:
+def _block_size(block: int | None, runs: int, on_gpu: bool) -> int:
     """Runs per block: the user's value, or the default."""
     if block is not None:
         return block
+    if on_gpu:
+        return min(runs, GPU_BLOCK)
     return min(max(MIN_BLOCK, MIN_BLOCK * -(-runs // (MIN_BLOCK * TARGET_BLOCKS))), MAX_BLOCK)
 
 

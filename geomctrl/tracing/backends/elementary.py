@@ -5,7 +5,8 @@ Sine and cosine use polynomials after Cody-Waite reduction, accurate to an ulp u
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from geomctrl.tracing.operations import LIBRARY
@@ -119,13 +120,22 @@ def _polynomial(f: Function, coefficients: tuple[float, ...], x: str) -> str:
     return y
 
 
-def library(widths: Iterable[int], traces: Iterable[Trace], others: Iterable[str] = ()) -> str:
-    """Code for the libm functions of the traces, and for `others`, by lane."""
+def library(
+    widths: Iterable[int],
+    traces: Iterable[Trace],
+    others: Iterable[str] = (),
+    symbols: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Code for the libm functions of the traces, and for `others`, by lane.
+
+    symbols: other names for them, which the module that contains this code declares or defines.
+    """
     used = {node[0] for trace in traces for node in trace.graph.nodes} | set(others)
     functions = {"sin": 1, "cos": 1, **{name: n for name, n in LIBRARY.items() if name in used}}
     lines = ['!0 = !{!"branch_weights", i32 100000, i32 1}', "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"]
     for name, n in functions.items():
-        lines.append(f"declare double @{name}({', '.join(['double'] * n)}) nounwind")
+        if not symbols:
+            lines.append(f"declare double @{name}({', '.join(['double'] * n)}) nounwind")
     for width in widths:
         v = Vector(width)
         for intrinsic in ("sqrt", "fabs", "rint", "floor"):
@@ -138,12 +148,12 @@ def library(widths: Iterable[int], traces: Iterable[Trace], others: Iterable[str
             f, result = Function(v), "poison"
             if width == 1:
                 ends = ", ".join(f"double {x}" for x in names)
-                result = f.let(f"call double @{name}({ends})")
+                result = f.let(f"call double @{symbols.get(name, name)}({ends})")
                 f.do(f"ret double {result}")
             else:
                 for lane in range(width):
                     ends = [f.let(f"extractelement {v.type} {x}, i64 {lane}") for x in names]
-                    one = f.let(f"call double @{name}({', '.join(f'double {x}' for x in ends)})")
+                    one = f.let(f"call double @{symbols.get(name, name)}({', '.join(f'double {x}' for x in ends)})")
                     result = f.let(f"insertelement {v.type} {result}, double {one}, i64 {lane}")
                 f.do(f"ret {v.type} {result}")
             signature = ", ".join(f"{v.type} {x}" for x in names)

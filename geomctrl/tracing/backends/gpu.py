@@ -45,7 +45,7 @@ def device(number: int = 0) -> Any:
         raise GeomctrlError(f"no NVIDIA driver can be used: {str(error).strip().splitlines()[0]:.200}") from None
     if not 0 <= number < len(devices):
         raise GeomctrlError(f"device: expected the number of one of {len(devices)} NVIDIA GPUs, got {number}")
-    with _current(cuda, devices[number]):
+    with current(cuda, devices[number]):
         return devices[number]
 
 
@@ -75,7 +75,7 @@ def _read(path: str) -> bytes:
 
 
 @contextmanager
-def _current(cuda: Any, wanted: Any) -> Iterator[None]:
+def current(cuda: Any, wanted: Any) -> Iterator[None]:
     """Context in which the device is current for this thread; the previous one is restored."""
     before = cuda.Device()
     wanted.set_current()
@@ -96,7 +96,7 @@ class Kernel:
 
     def __init__(self, device: Any, name: str, make: Callable[[int], str]):
         self.device, self.cuda = device, core()
-        with _current(self.cuda, device):
+        with current(self.cuda, device):
             self.kernel = self._load(name, make(0))
             registers, memory = self._sizes(self.kernel)
             for blocks in (4, 3):
@@ -119,10 +119,10 @@ class Kernel:
     def _at_work(self, threads: int) -> int:
         return threads * self.kernel.occupancy.max_active_blocks_per_multiprocessor(threads, 0)
 
-    def launch(self, stream: Any, states: int, numbers: Sequence[Any], addresses: Sequence[int]) -> None:
-        """Launch with one thread per state. numbers: by value; addresses: of the arrays and the report."""
+    def launch(self, stream: Any, states: int, numbers: Sequence[Any], others: Sequence[Any]) -> None:
+        """Launch with one thread per state. numbers: by value; others: addresses, and numbers that follow them."""
         config = self.cuda.LaunchConfig(grid=-(-states // self.threads), block=self.threads)
-        self.cuda.launch(stream, config, self.kernel, *numbers, states, *addresses)
+        self.cuda.launch(stream, config, self.kernel, *numbers, states, *others)
 
 
 class Launcher:
@@ -145,7 +145,7 @@ class Launcher:
         self.reports: list[tuple[Any, Any]] = []  # unused pairs of 8 bytes on the device and 8 on the host
 
     def __call__(self, arrays: Sequence[Any], stream: Any, check: bool) -> tuple[list[Any], int]:
-        with _current(self.cuda, self.device):
+        with current(self.cuda, self.device):
             on = stream_of(self.cuda, stream, arrays)
             views = [self._view(name, shape, x, on) for (name, shape), x in zip(self.inputs, arrays, strict=True)]
             lead = self._same_lead(views)
@@ -157,7 +157,7 @@ class Launcher:
     def row(self, array: Any, state: int, shape: tuple[int, ...]) -> np.ndarray:
         """One state's array, on the host."""
         size = math.prod(shape)
-        with _current(self.cuda, self.device):
+        with current(self.cuda, self.device):
             view = self.cuda.utils.StridedMemoryView.from_any_interface(array, stream_ptr=LEGACY)
             start = view.ptr + state * size * self.dtype.itemsize
             return _fetched(self.cuda, start, size, self.dtype, view).astype(float).reshape(shape)
@@ -250,7 +250,7 @@ def new(cuda: Any, device: Any, shape: tuple[int, ...], dtype: np.dtype, stream:
 def put(array: np.ndarray, number: int = 0) -> DeviceArray:
     """A copy of an array on GPU `number`, for users without an array library there."""
     cuda, on, a = core(), device(number), np.ascontiguousarray(array)
-    with _current(cuda, on):
+    with current(cuda, on):
         on_device = new(cuda, on, a.shape, a.dtype, cuda.LEGACY_DEFAULT_STREAM)
         if a.size:
             pinned = cuda.LegacyPinnedMemoryResource().allocate(a.nbytes)
@@ -265,7 +265,7 @@ def put(array: np.ndarray, number: int = 0) -> DeviceArray:
 def get(array: DeviceArray) -> np.ndarray:
     """A copy of an array on the host."""
     cuda = core()
-    with _current(cuda, cuda.Device(array.__dlpack_device__()[1])):
+    with current(cuda, cuda.Device(array.__dlpack_device__()[1])):
         size = int(np.prod(array.shape))
         return _fetched(cuda, array.ptr, size, np.dtype(array.dtype), array).reshape(array.shape)
 

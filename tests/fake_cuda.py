@@ -149,22 +149,16 @@ class FakeCuda:
 
 class Kernel:
     def __init__(self, cuda, text, name):
-        self.cuda, self.text = cuda, text.replace(f"@{name}(", "@f(").replace(f"ptr @{name},", "ptr @f,")
+        assert f"void @{name}(" in text
+        self.text = text
         bound = re.search(r'minctasm", i32 (\d)', text)
         self.blocks = int(bound[1]) if bound else 0
         registers, local = cuda.registers[self.blocks], cuda.memory.get(self.blocks, 0)
         self.attributes = {d: SimpleNamespace(num_regs=registers, local_size_bytes=local) for d in cuda.devices}
         blocks = lambda threads, shared: 65536 // (-(-registers // 8) * 8 * threads)  # noqa: E731
         self.occupancy = SimpleNamespace(max_active_blocks_per_multiprocessor=blocks)
-        head = re.search(r"define ptx_kernel void @f\((.*)\) nounwind", self.text)[1].split(", ")
-        self.numbers = head.index("i64 %states")
-        self.real = np.float32 if self.numbers and head[0].startswith("float") else np.float64
         self.host = None
 
     def run(self, threads, arguments):
         self.host = self.host or HostKernel(self.text)
-        numbers, (states, *arrays, report) = arguments[: self.numbers], arguments[self.numbers :]
-        kind = float if self.real == np.float64 else np.float32
-        assert all(type(x) is kind for x in numbers), "a Python float goes as a double, a numpy float32 as a float"
-        assert all(type(x) is int for x in (states, *arrays, report))
-        self.host.launch(np.array(numbers, self.real), states, threads, arrays, report)
+        self.host.launch(threads, arguments)

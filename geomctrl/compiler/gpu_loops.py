@@ -1,0 +1,226 @@
+"""LLVM code for closed loops on an NVIDIA GPU: each thread runs the loop of `loops` for itself.
+
+    NAME(threads, numbers, state, rows, reached, first, last, every, total, dt, t_end)
+
+Number k of thread b is at [k * threads + b] of `numbers`, `state` and `rows`, so that neighbouring threads access
+neighbouring addresses. A thread copies its `numbers` (of the model) and its `state` (see `Image`) to local memory, runs
+from step `first` to step `last` as a single lane of `loops` does, and copies the state back. Stored samples go to
+`rows`, one after the other.
+
+reached: 2 k + phase for each thread, as the result of `loops`. A thread takes part if it is 2 first at the beginning;
+others have stopped and keep their numbers. A thread that stops does not stop its neighbours.
+
+Elementary functions other than sine, cosine and square root are those of NVIDIA's libdevice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from geomctrl.tracing.backends.angles import reduced
+from geomctrl.tracing.backends.elementary import WAVE, library, reduced_sin_cos, sin_cos, waves
+from geomctrl.tracing.backends.ir import Function, Vector
+from geomctrl.tracing.backends.llvm import core
+from geomctrl.tracing.backends.ptx import GLOBAL, STATE, THREADS
+from geomctrl.tracing.fusion import fused
+from geomctrl.tracing.operations import LIBRARY
+from geomctrl.tracing.partition import Plan
+
+from .adaptive_steps import Interval
+from .loop_memory import Equations, Layout, Numbers
+from .loops import EXACT, STRETCH, Loop
+
+ONE = Vector(1)
+PAIR_FUNCTIONS = "exp", "log"  # called by adaptive methods
+SYMBOLS = {name: f"__nv_{name}" for name in LIBRARY} | {"sin": "sine", "cos": "cosine"}
+
+
+class Worst(NamedTuple):
+    """A monitor that depends on its row alone: positions of its value in the row, of its worst value and of that
+    value's time in the memory."""
+
+    value: int
+    worst: int
+    time: int
+
+
+class Image:
+    """Positions of a run's numbers in the arrays that host and device exchange, for `width` runs.
+
+    Attributes as of `Layout`, of which these are the areas that persist between calls.
+    """
+
+    def __init__(self, equations: Equations, width: int):
+        e, pair = equations, equations.pair is not None
+        self.width, self.row = width, width * e.row
+        lengths = 1 + e.y + e.held + e.memory, e.held, e.dim, int(pair), pair * (1 + e.dim)
+        self.places = [*accumulate(lengths, initial=0)]
+        self.x, held, self.slopes, self.pace, self.tolerances, self.hold = (k * width for k in self.places)
+        self.stage = held - width * (1 + e.y)
+        self.periods = 1 + len(e.sampled)  # at `hold`, common to all runs
+        self.size = self.hold + self.periods
+        self.lengths = lengths
+
+    def areas(self, equations: Equations, layout: Layout) -> list[tuple[int, int, int]]:
+        """(Start in a thread's memory, place, length) of each area of a run's own."""
+        starts = layout.x, layout.stage + 1 + equations.y, layout.slopes, layout.pace, layout.tolerances
+        return [x for x in zip(starts, self.places, self.lengths) if x[2]]
+
+
+def module(equations: Equations, numbers: Numbers, worst: Sequence[Worst], name: str) -> str:
+    """The kernel's module as text."""
+    plans = {trace: Plan(fused(x), stretch=STRETCH) for trace, x in equations.traces.items()}
+    layout = Layout(equations, 1, max(plan.slots for plan in plans.values()))
+    if equations.rows is not None:
+        plans["row"] = Plan(fused(equations.rows.trace), stretch=STRETCH)
+        layout.add_block(plans["row"].slots, 1)
+    used, others = library_functions(equations), () if equations.pair is None else PAIR_FUNCTIONS
+    own_row = layout.size
+    size = own_row + equations.row
+    parts = [
+        STATE,
+        library([1], equations.all_traces, others, SYMBOLS),
+        *(f"declare double @{SYMBOLS[x]}({', '.join(['double'] * LIBRARY[x])}) nounwind" for x in used),
+        reduced(),
+        _wave("sine"),
+        _wave("cosine"),
+        sin_cos(ONE),
+        waves(ONE),
+    ]
+    parts += [core(plan, ONE, trace, 1, numbers.place, EXACT) for trace, plan in plans.items()]
+    if equations.pair is not None:
+        parts.append(Interval(equations, layout, ONE, equations.pair).text())
+    parts += [_ThreadLoop(equations, layout, own_row, worst).text(), _kernel(equations, layout, size, numbers, name)]
+    parts.append(f'!nvvm.annotations = !{{!1}}\n!1 = !{{ptr @{name}, !"maxntidx", i32 {THREADS}}}')
+    return "\n".join(parts)
+
+
+def library_functions(equations: Equations) -> list[str]:
+    """The functions of NVIDIA's libdevice that the loop uses."""
+    used = {node[0] for trace in equations.all_traces for node in trace.graph.nodes}
+    return sorted((used | set(() if equations.pair is None else PAIR_FUNCTIONS)) & set(LIBRARY))
+
+
+def _wave(name: str) -> str:
+    """Sine or cosine of angles beyond the range of the polynomials' reduction."""
+    f = Function(ONE)
+    angle = f.let("call double @reduced(double %x)")
+    result = reduced_sin_cos(f, angle, WAVE)[name == "cosine"]
+    header = f"define internal double @{name}(double %x) noinline cold nounwind {{"
+    return "\n".join([header, *f.lines, f"  ret double {result}", "}"])
+
+
+class _ThreadLoop(Loop):
+    """The loop of a thread. Rows are stored with a stride; monitors that depend on rows alone are evaluated at once."""
+
+    head, row_pointer = "define internal i64 @run", GLOBAL
+    arguments = Loop.arguments.replace("ptr noalias %rows", f"{GLOBAL} %rows, i64 %threads")
+
+    def __init__(self, equations: Equations, layout: Layout, own_row: int, worst: Sequence[Worst]):
+        super().__init__(equations, layout, ONE)
+        self.own_row, self.worst = own_row, worst
+
+    def _sample(self) -> None:
+        super()._sample()
+        e, l = self.equations, self.layout
+        first = 1 + e.y + e.held
+        row = self._at(self.own_row)
+        self._copy(row, self.x, first)
+        self._copy(self.address(row, first), self.address(self.out, e.dim), e.sample.sizes[1])
+        if e.rows is None:
+            return
+        out, scratch = (self._at(start) for start in l.block[1:])
+        self.good.append(self.let(f"call i1 @row(ptr %numbers, ptr {row}, ptr {out}, ptr {scratch})"))
+        for k, place in enumerate(e.rows.places):
+            self.do(f"store double {self._number(out, k)}, ptr {self.address(row, place)}")
+
+    def _commit(self) -> None:
+        """Also update the worst values of the monitors in `worst`, as `Record.add` does."""
+        row, t = self._at(self.own_row), self._number(self.x, 0)
+        memory = self._at(self.memory_at)
+        for value, worst, time in self.worst:
+            x, before = self._number(row, value), self._number(memory, worst)
+            not_worse = self.let(f"fcmp ole double {x}, {before}")
+            number = self.let(f"fcmp oeq double {before}, {before}")  # nan is the worst, and stays
+            worse = self.let(f"and i1 {self._not(not_worse)}, {number}")
+            for place, new in ((worst, x), (time, t)):
+                now = self.let(f"select i1 {worse}, double {new}, double {self._number(memory, place)}")
+                self.do(f"store double {now}, ptr {self.address(memory, place)}")
+        super()._commit()
+
+    def _store_row(self) -> None:
+        self.do(f"call void @put({GLOBAL} %row, ptr {self._at(self.own_row)}, i64 {self.equations.row}, i64 %threads)")
+        length = self.let(f"mul i64 {self.equations.row}, %threads")
+        self.do(f"%row_stored = getelementptr double, {GLOBAL} %row, i64 {length}")
+
+    def _number(self, base: str, k: int) -> str:
+        return self.let(f"load double, ptr {self.address(base, k)}")
+
+
+def _kernel(equations: Equations, layout: Layout, size: int, numbers: Numbers, name: str) -> str:
+    image, own = Image(equations, 1), len(numbers.used)
+    arguments = (
+        f"i64 %threads, {GLOBAL} %numbers, {GLOBAL} %state, {GLOBAL} %rows, {GLOBAL} %reached,"
+        " i64 %first, i64 %last, i64 %every, i64 %total, double %dt, double %t_end"
+    )
+    f = Function(ONE)
+    f.do(f"%memory = alloca double, i64 {size}, align 64")
+    f.do(f"%own = alloca double, i64 {max(own, 1)}, align 64")
+    f.do("%b = call i64 @state()")
+    f.do("%inside = icmp slt i64 %b, %threads")
+    f.do("br i1 %inside, label %ask, label %exit")
+    f.lines.append("ask:")
+    f.do(f"%place = getelementptr i64, {GLOBAL} %reached, i64 %b")
+    f.do(f"%before = load i64, {GLOBAL} %place")
+    f.do("%start = shl i64 %first, 1")
+    f.do("%here = icmp eq i64 %before, %start")
+    f.do("br i1 %here, label %run, label %exit")
+    f.lines.append("run:")
+
+    def far(array: str, place: int, thread: str = "%b") -> str:
+        offset = f.let(f"add i64 {f.let(f'mul i64 {place}, %threads')}, {thread}")
+        return f.let(f"getelementptr double, {GLOBAL} {array}, i64 {offset}")
+
+    def near(start: int) -> str:
+        return f.let(f"getelementptr double, ptr %memory, i64 {start}")
+
+    areas = [(far("%state", place), near(start), length) for start, place, length in image.areas(equations, layout)]
+    f.do(f"call void @get({GLOBAL} {far('%numbers', 0)}, ptr %own, i64 {own}, i64 %threads)")
+    for there, here, length in areas:
+        f.do(f"call void @get({GLOBAL} {there}, ptr {here}, i64 {length}, i64 %threads)")
+    periods = far("%state", image.hold, "0")
+    f.do(f"call void @get({GLOBAL} {periods}, ptr {near(layout.hold)}, i64 {image.periods}, i64 1)")
+    f.do(
+        f"%end = call i64 @run(ptr %own, ptr %memory, {GLOBAL} {far('%rows', 0)}, i64 %threads, i64 %first, i64 %last,"
+        " i64 %every, i64 %total, double %dt, double %t_end, i64 1, i64 0)"
+    )
+    for there, here, length in areas:
+        f.do(f"call void @put({GLOBAL} {there}, ptr {here}, i64 {length}, i64 %threads)")
+    f.do(f"store i64 %end, {GLOBAL} %place")
+    f.do("br label %exit")
+    f.lines += ["exit:", "  ret void"]
+    moves = [_move("get", f"{GLOBAL} %f", "ptr %n"), _move("put", "ptr %n", f"{GLOBAL} %f")]
+    return "\n".join([*moves, f"define ptx_kernel void @{name}({arguments}) nounwind {{", "entry:", *f.lines, "}"])
+
+
+def _move(name: str, source: str, target: str) -> str:
+    """get or put(far, near, count, stride): `count` numbers, those at `far` a stride apart, as bits."""
+    return f"""define internal void @{name}({GLOBAL} %far, ptr %near, i64 %count, i64 %stride) noinline nounwind {{
+entry:
+  %any = icmp sgt i64 %count, 0
+  br i1 %any, label %body, label %done
+body:
+  %k = phi i64 [0, %entry], [%next, %body]
+  %offset = mul i64 %k, %stride
+  %f = getelementptr i64, {GLOBAL} %far, i64 %offset
+  %n = getelementptr i64, ptr %near, i64 %k
+  %x = load i64, {source}
+  store i64 %x, {target}
+  %next = add i64 %k, 1
+  %more = icmp slt i64 %next, %count
+  br i1 %more, label %body, label %done
+done:
+  ret void
+}}"""

@@ -1,0 +1,86 @@
+"""`GpuMachine`: executes the runs of a traced loop on an NVIDIA GPU, one thread for each."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from geomctrl.compiler import gpu_loops
+from geomctrl.compiler.gpu_loops import Image, Worst
+from geomctrl.compiler.loop_memory import Numbers, used_numbers
+from geomctrl.tracing.backends import cache, gpu, host, ptx
+
+from .lane_memory import LaneMemory
+from .traced_loop import TracedLoop
+
+NAME = "loops"
+ROW_BYTES = 1 << 29  # largest size of the samples that a launch stores
+STEPS = 4096  # of each run in a launch: seconds at most, between which interrupts and progress are handled
+
+
+class GpuMachine(LaneMemory[Image]):
+    """The memory of `width` runs on the host and on GPU `number`, and the kernel that advances them."""
+
+    def __init__(self, traced: TracedLoop, width: int, number: int):
+        equations = traced.equations
+        super().__init__(traced, width, Numbers(used_numbers(equations), width), Image(equations, width))
+        self.number, self.kernel = number, _kernel(traced, number)
+
+    def begin(self, k: int, taking_part: np.ndarray) -> None:
+        """Copy all runs to the device, before step k. taking_part: (width,) whether a run is to be advanced."""
+        self.on_device = [gpu.put(x, self.number) for x in (self.values, self.memory)]
+        self.reached = gpu.put(np.where(taking_part, 2 * k, -1), self.number)
+
+    def steps(self, every: int, pieces: float) -> int:
+        """Number of steps in a launch. every: steps between stored samples; pieces: integrator's steps in a step."""
+        stored = max(ROW_BYTES // (8 * self.layout.row), 1)
+        return max(min(int(STEPS / pieces), stored * every), 1)
+
+    def run(
+        self, first: int, last: int, every: int, total: int, dt: float, t_end: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Advance the runs that have reached step `first` to step `last` of `total`.
+
+        Returns 2 k + phase for each run (see `gpu_loops`), and the rows (stored samples, numbers, runs).
+        """
+        stored = rows_between(first, last, every, total)
+        shape = stored, self.traced.equations.row, self.width
+        addresses = [*(x.ptr for x in self.on_device)]
+        with gpu.current(self.kernel.cuda, self.kernel.device):
+            stream = self.kernel.cuda.LEGACY_DEFAULT_STREAM
+            rows = gpu.new(self.kernel.cuda, self.kernel.device, shape, np.dtype(float), stream)
+            arguments: list[Any] = [*addresses, rows.ptr, self.reached.ptr, first, last, every, total, dt, t_end]
+            self.kernel.launch(stream, self.width, [], arguments)
+            return gpu.get(self.reached), gpu.get(rows)
+
+    def end(self) -> None:
+        """Copy all runs back to the host's memory."""
+        self.memory[:] = gpu.get(self.on_device[1])
+
+
+def rows_between(first: int, last: int, every: int, total: int) -> int:
+    """Number of samples that a run stores after sample `first`, up to sample `last`."""
+    return last // every - first // every + (last == total and total % every > 0 and last > first)
+
+
+def _kernel(traced: TracedLoop, number: int) -> gpu.Kernel:
+    """The kernel of a traced loop on a device, new or as before."""
+    key = "gpu", number
+    if key not in traced.codes:
+        equations, device = traced.equations, gpu.device(number)
+        capability = device.compute_capability
+        processor = ptx.processor((capability[0], capability[1]))
+        text = gpu_loops.module(equations, Numbers(used_numbers(equations), 1), worst_of_rows(traced), NAME)
+        library = gpu.libdevice() if gpu_loops.library_functions(equations) else b""
+        identity = hashlib.sha256(f"{cache.version()} {processor} {text}".encode() + library).hexdigest()
+        code = cache.kept(identity, lambda: host.ptx(text, processor, library).encode()).decode()
+        traced.codes[key] = gpu.Kernel(device, NAME, lambda blocks: code)
+    return traced.codes[key]
+
+
+def worst_of_rows(traced: TracedLoop) -> list[Worst]:
+    """The monitors that depend on their row alone."""
+    monitors = (traced.equations.memory - traced.worst) // 2
+    return [Worst(place, traced.worst + k, traced.worst + monitors + k) for k, place in traced.of_rows]

@@ -1,0 +1,149 @@
+"""Closed loops on an NVIDIA GPU: runs with a common trace are the threads of one kernel.
+
+The CPU's code of the same trace is compared with Python before the run, as always; the GPU's first steps are compared
+with those of the CPU's code, and its stored samples with Python after the run. A run in which the kernel stops, and
+runs on a GPU that fails, are continued or repeated on the CPU.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from geomctrl.errors import GeomctrlError
+from geomctrl.tracing.untraceable import UntraceableError
+
+from .compiled.choice import Known, say
+from .compiled.comparison import AGREEMENT, Comparison, Extent
+from .compiled.gpu_machine import GpuMachine, rows_between
+from .compiled.machine import Machine
+from .group_members import alone, completed, in_python
+from .loop_runner import LoopRunner, in_a_loop
+from .run import Run
+
+MAX_RUNS = 1 << 16  # runs in a launch
+CHECK_STEPS, CHECKED_RUNS = 32, 8  # steps and runs that are compared with the CPU's code
+MIN_SPLIT = 64  # runs, below which a launch that needs too much memory is not split
+MEMORY = re.compile("memory", re.IGNORECASE)  # in the message of an error of the driver
+
+
+class GpuGroup:
+    """Runners with a common trace on GPU `number`."""
+
+    def __init__(
+        self,
+        members: Sequence[tuple[LoopRunner, Known]],
+        choice: bool | str,
+        report: Callable[[float], None],
+        number: int,
+    ):
+        self.members, self.choice, self.report, self.number = members, choice, report, number
+        self.runners = [runner for runner, _ in members]
+        self.machine = GpuMachine(members[0][1].traced, len(members), number)
+        self.cpu = Machine(members[0][1].traced)  # computes single samples for comparisons
+        self.runs: dict[int, Run] = {}
+
+    def to_end(self, compared: Sequence[Extent]) -> list[Run]:
+        """The runs; the first ones are compared with Python, each to the given extent."""
+        self._compare_samples(compared)
+        for lane, runner in enumerate(self.runners):
+            runner.enter(self.machine, lane)
+        self.machine.set_numbers([known.copies.values for _, known in self.members])
+        try:
+            self._advance()
+        except Exception as error:  # of the driver, each of whose layers has its own class, or of `_compare_steps`
+            if isinstance(error, GeomctrlError) and (self.choice is True or not isinstance(error, UntraceableError)):
+                raise
+            return self._without_gpu(error, compared)
+        for lane, runner in enumerate(self.runners):
+            if lane not in self.runs:
+                self.cpu.set_numbers([self.members[lane][1].copies.values])
+                self.runs[lane] = completed(runner, self.choice, self.report)
+        return [self.runs[lane] for lane in range(len(self.runners))]
+
+    def _compare_samples(self, extents: Sequence[Extent]) -> None:
+        """Compare samples of the first runs with Python; runs that differ are completed in Python."""
+        for lane, (extent, (runner, known)) in enumerate(zip(extents, self.members)):
+            self.cpu.set_numbers([known.copies.values])
+            runner.enter(self.cpu, 0)
+            runner.comparison = Comparison(runner.loop, self.cpu, 0, known.parts, extent)
+            try:
+                runner.comparison.before(*runner.times)
+            except UntraceableError as error:
+                self.runs[lane] = in_python(runner, self.choice, self.report, error)
+
+    def _advance(self) -> None:
+        """Run to the end on the GPU; runs in which the kernel stops are completed by the CPU."""
+        first, machine = self.runners[0], self.machine
+        k, total, every = first.k, first.n_steps, first.every
+        here = np.array([lane not in self.runs for lane in range(len(self.runners))])
+        machine.begin(k, here)
+        stopped: dict[int, tuple[int, int]] = {}
+        while k < total and here.any():
+            steps = CHECK_STEPS if k == first.k else machine.steps(every, max(x.pieces for x in self.runners))
+            last = min(k + steps, total)
+            reached, rows = machine.run(k, last, every, total, first.dt, first.t_end)
+            rows = np.ascontiguousarray(rows.transpose(2, 0, 1))
+            for lane in np.flatnonzero(here).tolist():
+                step, phase = divmod(int(reached[lane]), 2)
+                stored = rows_between(k, step - phase, every, total)
+                self.runners[lane].stored(machine, 0, rows[lane, :stored, :, None])
+                if (step, phase) != (last, 0):
+                    stopped[lane] = step, phase
+            here[list(stopped)] = False
+            if k == first.k:
+                machine.end()
+                self._compare_steps(last, reached)
+            k = last
+            self.report(k / total)
+        machine.end()
+        for lane, runner in enumerate(self.runners):
+            if lane not in self.runs:
+                runner.leave(machine, lane, *stopped.get(lane, (k, 0)))
+        for lane in stopped:
+            self.runners[lane].count_stop()
+            self.cpu.set_numbers([self.members[lane][1].copies.values])
+            self.runs[lane] = alone(self.runners[lane], self.choice, self.report, stopped=True)
+
+    def _compare_steps(self, last: int, reached: np.ndarray) -> None:
+        """Compare the first steps of some runs with those of the CPU's code. Raises UntraceableError if they differ."""
+        lanes = [lane for lane in range(len(self.runners)) if lane not in self.runs]
+        for lane in lanes[:: -(-len(lanes) // CHECKED_RUNS)]:
+            runner, machine = self.runners[lane], self.machine
+            self.cpu.set_numbers([self.members[lane][1].copies.values])
+            runner.enter(self.cpu, 0)
+            k, phase, _, _ = self.cpu.run(runner.k, last, runner.every, runner.n_steps, runner.dt, runner.t_end)
+            same = int(reached[lane]) == 2 * k + phase
+            for y, expected in (
+                (machine.x[:, lane], self.cpu.x[:, 0]),
+                (machine.slopes[:, lane], self.cpu.slopes[:, 0]),
+            ):
+                scale = np.abs(expected[np.isfinite(expected)]).max(initial=1.0)
+                same = same and np.allclose(y, expected, rtol=0.0, atol=AGREEMENT * scale, equal_nan=True)
+            if not same:
+                law = type(runner.loop.controller).__name__
+                raise UntraceableError(f"{law}: the GPU's first {last - runner.k} steps differ from those of the CPU")
+
+    def _without_gpu(self, error: Exception, extents: Sequence[Extent]) -> list[Run]:
+        """The runs again after a failure of the GPU: in two halves if memory was short, otherwise on the CPU."""
+        n, reason = len(self.runners), f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]:.200}"
+        again = [(self._restarted(runner), known) for runner, known in self.members]
+        if MEMORY.search(str(error)) and n >= 2 * MIN_SPLIT:
+            halves = slice(0, n // 2), slice(n // 2, n)
+            return [
+                run
+                for part in halves
+                for run in GpuGroup(again[part], self.choice, self.report, self.number).to_end(extents[part])
+            ]
+        say(f"GPU {self.number} failed ({reason}): {n} loops run on the CPU")
+        return [alone(runner, self.choice, self.report) for runner, _ in again]
+
+    def _restarted(self, runner: LoopRunner) -> LoopRunner:
+        """A fresh runner of the same case, after its first sample."""
+        fresh = runner.again()
+        with in_a_loop():
+            fresh.begin()
+        runner.record = fresh.record  # contains the accumulated measures
+        return fresh
