@@ -117,7 +117,7 @@ def test_sensors_noise_and_actuators(cuda):
         gc.Plant(
             robot.with_payload(0.1 * k),
             actuators=[gc.actuators.Saturation(20.0 + k)],
-            sensors=[gc.sensors.Encoder(12, noise=1e-4, cutoff=40.0, seed=7)],
+            sensors=[gc.sensors.Encoder(12, noise=1e-4, cutoff=40.0, seed=100 * k)],
         )
         for k in range(4)
     ]

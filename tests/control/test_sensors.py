@@ -10,7 +10,9 @@ from simulation_options import grouped
 import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.control import sensing
+from geomctrl.control.compiled.choice import known_trace
 from geomctrl.control.compiled.machine import Machine
+from geomctrl.control.loop_runner import Case, LoopRunner
 from geomctrl.control.sensors import IMU, Encoder, JointTorque, Sensor, Truth
 from geomctrl.control.sensors.sensor import normals, round_keys
 from geomctrl.errors import ArgumentError, NameNotFoundError
@@ -378,6 +380,20 @@ def test_compiled_loops_measure_what_python_does(name, frame):
         np.testing.assert_allclose(runs[1].measured[key], x, rtol=1e-9, atol=1e-9, err_msg=key)
     for key in ("q", "v", "tau"):
         np.testing.assert_allclose(getattr(runs[1], key), getattr(runs[0], key), rtol=1e-9, atol=1e-9, err_msg=key)
+
+
+def test_loops_with_other_seeds_share_compiled_code():
+    traced = set()
+    for seed in (0, 5, 2**24 - 1, 2**30):
+        encoder = Encoder(12, noise=1e-3, seed=seed)
+        assert (encoder.seed, type(encoder.seed)) == (seed, int)
+        runner = LoopRunner(
+            Case(gc.Plant(ARM, sensors=[encoder]), controllers.PDGravity(ARM, [0.3, 0.2]), [0.0, 0.0], [0.0, 0.0]),
+            0.5, 1e-3, 2e-3, [], gc.SimulationOptions(),
+        )  # fmt: skip
+        runner.begin()
+        traced.add(id(known_trace(runner.loop, runner.record.watchers, False).traced))
+    assert len(traced) == 1
 
 
 def test_lanes_measure_what_a_run_alone_does_each_with_its_seed():

@@ -65,8 +65,13 @@ class Sensor(ReadableRepr):
         self.name = name
         self.dt = None if dt is None else number("dt", dt, "None or seconds > 0", lambda x: x > 0.0)
         self.delay = number("delay", delay, "seconds >= 0", lambda x: x >= 0.0)
-        self.seed = count("seed", seed)
+        self._seed = words_of(count("seed", seed))
         self.keys = round_keys(self.seed, name)
+
+    @property
+    def seed(self) -> int:
+        """The seed of the noise. It is kept as floats, so that loops with other seeds share compiled code."""
+        return sum((int(word) - 1) * int(WORD) ** k for k, word in enumerate(self._seed.tolist()))
 
     def check(self, plant: Any) -> None:
         """Raise ArgumentError if the sensor does not fit the plant (rule 2)."""
@@ -115,6 +120,11 @@ ROUNDS = 16
 WORD, HALF = 2.0**24, 2.0**12
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio
 WEYL = 0x9E3779, 0xBB67AE  # the golden ratio, the square root of three less one
+
+
+def words_of(seed: int) -> np.ndarray:
+    """The words of a whole number, lowest first, each increased by one, because zeros are constants in traces."""
+    return np.array([(seed >> 24 * k) % int(WORD) + 1 for k in range(3)], float)
 
 
 def round_keys(seed: int, stream: str) -> np.ndarray:
