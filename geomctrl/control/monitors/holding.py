@@ -38,7 +38,7 @@ class Holding(Monitor):
 
     def start(self, plant, controller):
         self.law, self.function = uncompiled(controller), cast(Any, getattr(controller, "lyapunov", None))
-        self.last, self.since, self.power, self.fed = np.nan, -np.inf, 0.0, 0.0
+        self.last, self.since, self.gain, self.fed = np.nan, -np.inf, 0.0, 0.0
         self.largest, self.lowest, self.command = 0.0, np.inf, np.zeros(plant.inputs)
         return self.function is not None and self.held > 0.0 and not plant.sensors
 
@@ -48,22 +48,22 @@ class Holding(Monitor):
         if desired is not None:
             one = where(value == value, 1.0, np.nan)  # keeps the law's arithmetic in a trace even if only time enters
             tau = self.law(t, one * desired[0], one * desired[1], z)[0]
-            power, renewed = self._power(sample, self.command - tau), t - self.since > (1.0 - 1e-6) * self.held
-            self.fed += where(self.since >= 0.0, 0.5 * (t - self.last) * (self.power + power), 0.0)
+            gain, renewed = self._gain(sample, self.command - tau), t - self.since > (1.0 - 1e-6) * self.held
+            self.fed += where(self.since >= 0.0, 0.5 * (t - self.last) / self.held * (self.gain + gain), 0.0)
             self.command = np.where(renewed, tau, self.command)
-            self.power, self.since = where(renewed, 0.0, power), where(renewed, t, self.since)
+            self.gain, self.since = where(renewed, 0.0, gain), where(renewed, t, self.since)
         self.last, self.largest = t, max(self.largest, value)
         rest = value - self.fed
         self.lowest = rest if sample.changed else min(self.lowest, rest)
         return where(value == value, (rest - self.lowest) / max(self.largest, MIN_VALUE), np.nan)
 
-    def _power(self, sample, tau):
-        """Rate of V due to torques tau that are added to the command."""
+    def _gain(self, sample, tau):
+        """Change of V in the time between two commands due to torques tau that are added to the command."""
         t, q, v, z, plant = sample.t, sample.q, sample.v, sample.z, sample.plant
         x, held = sample.x, sample.tau
         more = plant.acceleration(t, q, v, held + tau, x) - plant.acceleration(t, q, v, held, x)
         high, low = (self.function(t, q, v + s * self.held * more, z, plant)[0] for s in (0.5, -0.5))
-        return (high - low) / self.held
+        return high - low  # its rounding is that of V; divided by a short time it would be taken for a difference
 
     def confirm(self, replay):
         """Compare the rise with what truncation and rounding can add to V."""
