@@ -7,7 +7,10 @@ from scipy.optimize import brentq
 
 import geomctrl as gc
 from geomctrl import controllers, models
+from geomctrl.control import references
+from geomctrl.control.monitors import Holding
 from geomctrl.control.references import Sinusoids
+from geomctrl.control.sample import Sample, State
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
@@ -63,6 +66,25 @@ def test_the_map_of_a_held_loop_is_what_simulate_does():
     run = gc.simulate(SLIDER, PD(), [0.3], [-0.2], 1.0, 0.05, control_dt=0.1)
     x = np.column_stack((run.q, run.v))[::2]
     np.testing.assert_allclose(x[1:], x[:-1] @ held_pd(0.1).T, rtol=0.0, atol=1e-13)
+
+
+def test_what_a_held_command_feeds_is_kept_as_an_energy():
+    """It is v times the change of the desired torque times the period. As a power its rounding would be that of V
+    divided by the period, in which compiled code and Python need not agree.
+    """
+
+    class Rising(PD):
+        def __call__(self, t, q, v, z):
+            return gc.Command(np.array([3.0 + 10.0 * t]) + super().__call__(t, q, v, z).tau)
+
+    period, v, monitor, plant = 2e-3, np.array([0.1]), Holding(), gc.Plant(SLIDER)
+    monitor.held = period
+    assert monitor.start(plant, Rising())
+    for t in (0.0, 1e-3):
+        state = State(np.zeros(1), v, None, None, 0.0, np.array([0.0, *v, 0.0]))
+        monitor.measure(Sample(t, state, gc.Command(np.array([3.0])), plant, reference=references.hold(SLIDER, [0.0])))
+    assert monitor.gain == pytest.approx(v[0] * -10.0 * 1e-3 * period, rel=1e-9)
+    assert monitor.fed == pytest.approx(0.5 * v[0] * -10.0 * 1e-3 * 1e-3, rel=1e-9)
 
 
 @pytest.mark.parametrize("factor", [0.5, 0.8, 1.05])
