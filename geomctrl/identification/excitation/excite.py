@@ -278,6 +278,6 @@ def compared(
         trajectory=trajectory, random=start, condition=condition, log_det=log_det,
         random_condition=random_condition, random_log_det=random_log_det, cost=cost,
         random_conditions=random[:, 0], random_log_dets=random[:, 1], model=problem.model, limits=problem.limits,
-        around=problem.clearances, noise=problem.criterion.noise, rate=problem.rate,
+        around=problem.clearances, noise=problem.noise, rate=problem.rate,
         deviations=deviations(W, rows), sizes=typical(problem.model, problem.limits.effort, problem.limits.velocity),
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 q(t) is linear in its coefficients: a finite Fourier series or a quintic spline that starts and ends at rest with zero
 acceleration in the same posture (these linear conditions are eliminated). The cost is a criterion of the base
-regressor, see `Criterion`; limits and clearances are logarithmic barriers, so that every iterate respects them.
+regressor; limits and clearances are logarithmic barriers, so that every iterate respects them.
 
 The gradient is exact without derivatives of the regressor's formulas. A revolute joint enters Y through sines and
 cosines of q_k up to the second harmonic, so dY/dq_k is a fixed combination of Y at four shifted angles ("parameter
@@ -125,24 +125,6 @@ def typical(model: RegressorModel, effort: np.ndarray, velocity: np.ndarray) -> 
     return np.linalg.norm(model.base.projection * scale, axis=1)
 
 
-@dataclass(frozen=True, eq=False)
-class Criterion:
-    """objective: see the module. noise (nv,) of the torques."""
-
-    objective: str
-    noise: np.ndarray
-
-    def whitened(self, W: np.ndarray) -> np.ndarray:
-        """(N nv, nb) from W (N, nv, nb)."""
-        return (W / self.noise[:, None]).reshape(-1, W.shape[-1])
-
-    def __call__(self, W: np.ndarray) -> Graded:
-        """(cost, its derivative (N, nv, nb) with respect to W (N, nv, nb)); infinite if parameters are not
-        separated."""
-        f, G = (_log_det if self.objective == "log_det" else _condition)(self.whitened(W))
-        return f, G.reshape(W.shape) / self.noise[:, None]
-
-
 def _log_det(W: np.ndarray) -> Graded:
     nb = W.shape[1]
     R = np.linalg.qr(W, mode="r")
@@ -243,7 +225,7 @@ class Problem:
         self.B = basis_functions(kind, self.duration, self.nk, self.t, 4) @ self.Z  # (4, N, free)
         self.still = np.linalg.lstsq(self.B[0], np.ones((samples, 1)), rcond=None)[0][:, 0]  # constant functions
         self.pi = model.prior
-        self.criterion = Criterion(objective, noise_of(robot, noise))
+        self.noise = noise_of(robot, noise)
 
     def trajectory(self, z: np.ndarray) -> Trajectory:
         return Trajectory(self.kind, self.duration, self.Z @ z.reshape(self.robot.nv, -1).T)
@@ -256,6 +238,15 @@ class Problem:
         """The z of a constant posture q."""
         return np.outer(q, self.still).ravel()
 
+    def _over_noise(self, W: np.ndarray) -> np.ndarray:
+        """(N nv, nb) from W (N, nv, nb)."""
+        return (W / self.noise[:, None]).reshape(-1, W.shape[-1])
+
+    def criterion(self, W: np.ndarray) -> Graded:
+        """(criterion, its derivative by W (N, nv, nb)); infinite if parameters are not separated."""
+        f, G = (_log_det if self.objective == "log_det" else _condition)(self._over_noise(W))
+        return f, G.reshape(W.shape) / self.noise[:, None]
+
     def value(self, z: np.ndarray) -> float:
         return self.criterion(self.model.regressor(*self.states(z))[..., self.columns])[0]
 
@@ -263,7 +254,7 @@ class Problem:
         """(rows over their noise (samples nv, base parameters), number of independent log rows for each of them)."""
         t = np.linspace(0.0, self.duration, samples, endpoint=False)
         W = self.model.regressor(*trajectory.at(t))[..., self.columns]
-        return self.criterion.whitened(W), self.rate * self.duration / samples
+        return self._over_noise(W), self.rate * self.duration / samples
 
     def measured(self, trajectory: Trajectory) -> tuple[float, float]:
         """(condition, mean log det), see `measures`."""

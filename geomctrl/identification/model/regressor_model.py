@@ -268,10 +268,9 @@ class RegressorModel:
         """Return Y(q, v, a) x + known_armature a (N, nv), computed in chunks."""
         x, (q, v, a) = exactly("x", x, (self.size,)), self._states(q, v, a)
         pieces = _pieces(slice(0, len(q)), CHUNK)
-        return np.concatenate([self._times(self._blocks(q[s], v[s], a[s]), x) + self._known(a[s]) for s in pieces])
-
-    def _known(self, a: np.ndarray) -> np.ndarray:
-        return a * self.known_armature
+        return np.concatenate(
+            [self._times(self._blocks(q[s], v[s], a[s]), x) + a[s] * self.known_armature for s in pieces]
+        )
 
     def _times(self, blocks: Sequence[np.ndarray], x: np.ndarray) -> np.ndarray:
         """Y x (N, nv) from `_blocks`."""
@@ -309,7 +308,7 @@ class RegressorModel:
             for piece in _pieces(stretch, max(CHUNK, 2 * reach)):
                 wide = slice(max(stretch.start, piece.start - reach), min(stretch.stop, piece.stop + reach))
                 q, v, a = (np.array(x[wide]) for x in (data.q, data.v, data.a))
-                tau, mask, values = data.tau[wide] - self._known(a), data.used[wide], function(q, v, a)
+                tau, mask, values = data.tau[wide] - a * self.known_armature, data.used[wide], function(q, v, a)
                 if data.band is not None:
                     band = data.band
                     values = [filters.low_pass(x, data.rate, *band) if x.size else x for x in values]
@@ -328,7 +327,7 @@ class RegressorModel:
         parts = [
             (data.t[rows], tau + armature_torques, self._times(Y, x) + armature_torques, mask)
             for (*Y, armature_torques), tau, mask, rows in self._stream(
-                data, lambda q, v, a: [*self._blocks(q, v, a), self._known(a)]
+                data, lambda q, v, a: [*self._blocks(q, v, a), a * self.known_armature]
             )
         ]
         t, tau, predicted, mask = (np.concatenate(p) for p in zip(*parts))

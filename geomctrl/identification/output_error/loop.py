@@ -178,10 +178,6 @@ class ServoLoop:
         """The same loop with these fields changed."""
         return replace(self, **changes)
 
-    def _desired(self, t: np.ndarray, n: int) -> Desired:
-        """The reference at times (N,): q, v, a (N, n) each."""
-        return along(self.reference, t, n)
-
     def _running(self, robot: Robot, t: np.ndarray) -> LoopSamples:
         """The loop at samples t (N,), for fits."""
         return _Servo(self, robot, t)
@@ -196,7 +192,7 @@ class _Servo:
             own = getattr(loop, name)
             if own is not None and own.nv != n:
                 raise ArgumentError(f"{name}: expected a robot of {n} joints, got {own.nv}")
-        q, v, a = self.desired = loop._desired(t, n)
+        q, v, a = self.desired = along(loop.reference, t, n)
         self.ahead = np.zeros((len(t), n)) if loop.feedforward is None else loop.feedforward.inverse_dynamics(q, v, a)
         self.differs = loop.velocity != "true"
         self.states = 3 * n if self.differs else n
@@ -304,11 +300,6 @@ class ControllerLoop:
     def _changed(self, **changes: Any) -> ControllerLoop:
         """The same loop with these fields changed."""
         return replace(self, **changes)
-
-    def _desired(self, t: np.ndarray, n: int) -> Desired | None:
-        """The controller's reference at times (N,), if it has one."""
-        reference = getattr(self.controller, "reference", None)
-        return None if reference is None else along(reference, t, n)
 
     def _running(self, robot: Robot, t: np.ndarray) -> LoopSamples:
         """The loop at samples t (N,), for fits."""
