@@ -16,7 +16,7 @@ from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.estimators.estimate import intervals
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.loads.load import checked_arguments, filtered, load_frame, own_friction, refuse
-from geomctrl.identification.loads.torque_rows import TorqueLog, factored
+from geomctrl.identification.loads.torque_rows import Columns, TorqueLog, factored
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.identification.report.rendering import GAIN_DEFINITIONS, Column, Report, Table, heading, plain, rendered
@@ -214,22 +214,18 @@ def drive_gains(
 
 
 class _Load:
-    """A load; `is_known` marks its known parameters."""
+    """A load; `is_known` marks its known parameters, out of pi (10,)."""
 
-    def __init__(self, model: RegressorModel, frame, pi: np.ndarray, is_known: np.ndarray, own: np.ndarray):
-        self.model, self.pi, self.is_known, self.own = model, pi, is_known, own
-        self.base_columns = model.base.columns
-        self.first = 10 * frame.body
-        self.handover = body.transform(frame.placement, np.eye(10)).T
-        self.description = f"a load of {pi[0]:g} kg at {frame.name!r}"
+    def __init__(self, columns: Columns, pi: np.ndarray, is_known: np.ndarray):
+        self.columns, self.model, self.pi, self.is_known = columns, columns.model, pi, is_known
+        self.description = f"a load of {pi[0]:g} kg at {columns.frame.name!r}"
 
     def rows(self, q, v, a, loaded: bool) -> list[np.ndarray]:
         """[[Z kappa] (n, nv, p + 1), no torque to subtract from the currents]."""
-        Y = self.model.regressor(q, v, a)
-        load, is_known = Y[..., self.first : self.first + 10] @ self.handover, self.is_known
-        parts = [Y[..., self.own], load[..., ~is_known], (load[..., is_known] @ self.pi[is_known])[..., None]]
-        parts = [x if loaded else np.zeros_like(x) for x in parts]
-        return [np.concatenate((Y[..., self.base_columns], *parts), -1), np.zeros(v.shape)]
+        A, none = self.columns.rows(q, v, a, loaded)
+        load, is_known = A[..., -10:], self.is_known
+        kappa = load[..., is_known] @ self.pi[is_known]
+        return [np.concatenate((A[..., :-10], load[..., ~is_known], kappa[..., None]), -1), none]
 
     def load(self, theta: np.ndarray) -> np.ndarray:
         pi = self.pi.copy()
@@ -269,7 +265,7 @@ def _load(model: RegressorModel, load: KnownLoad, frame: str | None, friction: s
     pi = body.from_com(mass, c, I)
     body.check(pi, "load")
     own = own_friction(model) if friction == "own" else np.zeros(0, int)
-    return _Load(model, mount, pi, is_known, own)
+    return _Load(Columns(model, mount, model.base.columns, own), pi, is_known)
 
 
 def _numbers(robot: Robot, names: Sequence[str]) -> list[int]:

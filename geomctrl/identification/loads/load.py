@@ -171,19 +171,20 @@ def _from_wrenches(robot, log, frame, sensor: WristSensor, reading, filtering) -
     filter_ = LogFilter.of(filtering, motion)
     data, W = filter_.filtered(motion), filter_.filtered(W)
     source = WrenchLog(robot, data, W, sensor.frame, mount.name, robot.gravity)
-    fitted = fit_wrench(source, estimate_gravity)
-    body = _determined_body(fitted.solved, data.label)
-    reads = "the sensor's forces on the load" if fitted.source.sign > 0.0 else "the load's forces on the sensor"
+    s, source = fit_wrench(source, estimate_gravity)
+    body = _determined_body(s, data.label)
+    reads = "the sensor's forces on the load" if source.sign > 0.0 else "the load's forces on the sensor"
     notes: dict[str, Any] = {
         "sign of the wrenches": reads,
-        "offsets [N, N m]": ", ".join(f"{x:.5g}" for x in fitted.offsets),
+        "offsets [N, N m]": ", ".join(f"{x:.5g}" for x in s.nuisances[:6]),
         "time [s]": round(data.t[-1] - data.t[0], 3),
     }
     if estimate_gravity:
-        g = ", ".join(f"{x:.5g}" for x in fitted.source.gravity)
-        notes["gravity in the base [m/s^2]"] = f"{g}: {fitted.tilt:.3g} degrees from the robot's"
+        g, own = (x / np.linalg.norm(x) for x in (source.gravity, np.asarray(robot.gravity)))
+        tilt, shown = np.rad2deg(np.arccos(np.clip(g @ own, -1.0, 1.0))), ", ".join(f"{x:.5g}" for x in source.gravity)
+        notes["gravity in the base [m/s^2]"] = f"{shown}: {tilt:.3g} degrees from the robot's"
     source_text = f"from {data.label!r}, wrenches of the sensor at {sensor.frame!r}"
-    return _report(robot, mount, body, fitted.solved, source_text, data.history, notes, tuple(body_findings(body)))
+    return _report(robot, mount, body, s, source_text, data.history, notes, tuple(body_findings(body)))
 
 
 # --- pieces ---------------------------------------------------------------------------------------------------------

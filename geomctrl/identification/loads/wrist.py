@@ -126,32 +126,21 @@ def _tangents(g: np.ndarray) -> np.ndarray:
 # --- the fit --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class WrenchFit:
-    """The solved system, its last source (with the estimated gravity and sign), the offsets [N, N m], and the angle
-    [deg] between the estimated gravity and the robot's.
-    """
-
-    solved: Solved
-    source: WrenchLog
-    offsets: np.ndarray
-    tilt: float
+MAX_GRAVITY_STEPS = 20  # of Newton's method
 
 
-def fit_wrench(source: WrenchLog, estimate_gravity: bool = False, steps: int = 20) -> WrenchFit:
-    """The sensor's sign is the one that makes the mass positive. Raises DataError, ExcitationError."""
-    g0 = source.gravity
+def fit_wrench(source: WrenchLog, estimate_gravity: bool = False) -> tuple[Solved, WrenchLog]:
+    """(the solved system, its source with the estimated gravity and the sign that makes the mass positive)."""
     if estimate_gravity:
-        source = _with_estimated_gravity(source, steps)
+        source = _with_estimated_gravity(source)
     s = solved(factored([source], source.nuisances))
     if s.x[0] < 0.0 and not estimate_gravity:
         source = replace(source, sign=-source.sign)
         s = solved(factored([source], source.nuisances))
-    cosine = source.gravity @ g0 / (np.linalg.norm(source.gravity) * np.linalg.norm(g0))
-    return WrenchFit(s, source, s.nuisances[:6], float(np.rad2deg(np.arccos(np.clip(cosine, -1.0, 1.0)))))
+    return s, source
 
 
-def _with_estimated_gravity(source: WrenchLog, steps: int) -> WrenchLog:
+def _with_estimated_gravity(source: WrenchLog) -> WrenchLog:
     """The source with estimated gravity and sign, and with the columns of gravity's uncertainty."""
     size = np.linalg.norm(source.gravity)
     s = solved(factored([replace(source, forces_only=True)], 6), correlated=False)
@@ -167,14 +156,14 @@ def _with_estimated_gravity(source: WrenchLog, steps: int) -> WrenchLog:
     g, pi = size * sign * weight / np.linalg.norm(weight), np.zeros(10)
     source = replace(source, sign=source.sign * sign, gravity=g)
     pi = solved(factored([source], 6), correlated=False).x
-    for _ in range(steps):
+    for _ in range(MAX_GRAVITY_STEPS):
         source = replace(source, gravity=g, around=pi)
         s = solved(factored([source], source.nuisances), correlated=False)
         change, pi = s.nuisances[6:8] @ _tangents(g), s.x
         g = size * (g + change) / np.linalg.norm(g + change)
         if np.linalg.norm(change) < 1e-7 * size:
             return replace(source, gravity=g, around=pi)
-    raise DataError(f"{source.label}: gravity's direction was not found in {steps} steps; give it")
+    raise DataError(f"{source.label}: gravity's direction was not found in {MAX_GRAVITY_STEPS} steps; give it")
 
 
 def _apart(W: np.ndarray, k: int) -> float:
