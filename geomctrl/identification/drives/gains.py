@@ -167,7 +167,7 @@ def drive_gains(
     Returns
     -------
     DriveGains
-        A `Report` with `gains` (nv,) [N m/A], nan where the interval is wider than +-25 %; `estimates`, `std` and
+        A report with `gains` (nv,) [N m/A], nan where the interval is wider than +-25 %; `estimates`, `std` and
         `intervals` (nv, 2) of all joints; `refused`, the reason by joint; `findings`.
 
     Raises
