@@ -78,7 +78,7 @@ def sixth_order(f, h):
     return sum(w * (f(k * h) - f(-k * h)) for k, w in ((1, 45.0), (2, -9.0), (3, 1.0))) / (60.0 * h)
 
 
-@pytest.mark.quick(1)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", LOOPS)
 def test_gradients_in_the_algebra(name):
     controller, plant = LOOPS[name]

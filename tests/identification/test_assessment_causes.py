@@ -159,7 +159,7 @@ def test_a_tilt_that_a_plane_does_not_show_is_noted():
     assert "towards (0.00, 1.00, 0.00)" in note.replace("-1.00", "1.00").replace("-0.00", "0.00")
 
 
-@pytest.mark.slow
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("seconds", [8.0, 20.0])
 def test_friction_that_falls_is_a_drift_in_short_logs_too(seconds):
     log, model = simulated(NAME, warming=0.6, friction=0.3, **OPTIONS | {"seconds": seconds})

@@ -221,7 +221,6 @@ def test_a_picture_is_no_folder(tmp_path):
     assert imread(tmp_path / "run.png").shape[0] > 300
 
 
-@pytest.mark.slow
 def test_anything_with_samples_is_drawn(tmp_path):
     """The pictures need no Run: any object with the same fields works."""
     run = simulated(models.two_link())
