@@ -25,8 +25,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 help:
 	@echo "make demo      a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
-	@echo "make test      the quick tests on all cores, eight minutes on two (WORKERS=0: in one process, for debuggers)"
-	@echo "make test-all  all tests, half an hour on two cores (make robots first: real URDFs as well)"
+	@echo "make test      the quick tests on all cores, seven minutes on two (WORKERS=0: in one process, for debuggers)"
+	@echo "make test-all  all tests, three quarters of an hour on two cores (make robots first: real URDFs as well)"
 	@echo "make soak      random URDF files, robots, closed loops and sweeps that are killed, for SOAK_MINUTES=$(SOAK_MINUTES)"
 	@echo "make bench     start-up, speed against Pinocchio, dynibo, MuJoCo, scipy and exudyn (a quarter of an hour; BENCH_OPTIONS=--quick)"
 	@echo "make lint      formatting, ruff, layers, pyright, dead code, spelling, words that no sentence may have"
