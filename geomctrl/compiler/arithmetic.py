@@ -99,7 +99,8 @@ def on(function: Callable[..., Any], arithmetic: Arithmetic) -> Callable[..., An
     if function in arithmetic._done:
         return arithmetic._done[function]
     cells = empty_cells(function)
-    scope = {"min": arithmetic.minimum, "max": arithmetic.maximum, "abs": arithmetic.absolute}
+    scope: dict[str, Any] = {"__name__": "geomctrl.kernels"}
+    scope |= {"min": arithmetic.minimum, "max": arithmetic.maximum, "abs": arithmetic.absolute}
     twin = rebind(function, scope, cells)
     arithmetic._done[function] = twin
     scope |= {name: arithmetic._replaced(name, value) for name, value in references(function).items()}

@@ -23,7 +23,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.couplings import fitting
 from geomctrl.kernels.primitives import fingerprint
-from geomctrl.tracing.arrays import SymbolArray, has_symbols, holds_symbols
+from geomctrl.tracing.arrays import entered, has_symbols, holds_symbols
 from geomctrl.tracing.backends import cache, entries, host
 from geomctrl.tracing.backends.batches import Batch
 from geomctrl.tracing.backends.llvm import module
@@ -271,7 +271,7 @@ class Code:
         with finite_numbers(x for x in (numbers, *every) if isinstance(x, np.ndarray)):
             good, outputs = evaluated(algorithm, Sizes(self.pattern, options), numbers, every, symbolic())
         require(good)
-        results = [y.view(SymbolArray) for y in outputs]
+        results = [entered(y) for y in outputs]
         return results[0] if len(results) == 1 else tuple.__new__(result, results)
 
     def core(self, algorithm: Algorithm, optional: tuple[str, ...] = (), **options: int) -> host.Address | None:

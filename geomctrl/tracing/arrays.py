@@ -7,8 +7,6 @@ other functions while a law is traced.
 
 from __future__ import annotations
 
-import dis
-import sys
 from collections import deque
 from itertools import chain
 from typing import Any
@@ -17,9 +15,10 @@ import numpy as np
 
 from .dtypes import CAST, FITS, dtype_of, is_float, is_whole, known_dtype, of_one_dtype
 from .elementwise import BINARY, TERNARY, UNARY
+from .entries import as_entry, as_number, refuse_narrow
 from .graph import called_by_user
 from .indices import known_index
-from .operators import exact, leak, number_of, refuse_narrow
+from .operators import exact, leak, number_of
 from .requirements import on_symbols as on_symbols
 from .requirements import require
 from .selected import Selected
@@ -40,7 +39,6 @@ from .symbols import (
     where,
     with_kind,
 )
-from .untraceable import runs_on_symbols
 
 
 class TracedArray(np.ndarray):
@@ -89,6 +87,14 @@ class SymbolArray(TracedArray):
     def fill(self, value):
         self[...] = value
 
+    @property
+    def flat(self) -> Any:  # reads and writes like other views of the entries
+        return self.reshape(-1)
+
+    @flat.setter
+    def flat(self, value) -> None:
+        raise UntraceableError(f"x.flat = y can not be traced{caller()}: write x[...] = y")
+
     def __iter__(self):
         return map(_numpy_number, super().__iter__())
 
@@ -98,7 +104,8 @@ class SymbolArray(TracedArray):
         value = _stored(value.of(self, key) if isinstance(value, Selected) else value, self)
         if np.ndim(value) and np.shape(value) != self.shape:
             raise UntraceableError(f"a condition selects where an array is written{caller()}: use np.where")
-        return super().__setitem__(..., np.frompyfunc(where, 3, 1)(elements(key), elements(value), elements(self)))
+        chosen = np.frompyfunc(where, 3, 1)(*map(elements, (key, value, self)))
+        return super().__setitem__(..., entered(np.asarray(chosen, object)))
 
     def astype(self, dtype, *args, **kwargs):
         return wrapped(np.frompyfunc(CAST[known_dtype(dtype)], 1, 1)(self.view(np.ndarray)))
@@ -138,9 +145,17 @@ class SymbolArray(TracedArray):
 
 
 def _numpy_number(x: Any) -> Any:
-    """Convert a Python number to numpy's type; symbols are unchanged."""
+    """An entry of an array as a number: Python numbers are converted to numpy's types."""
     kind = type(x)
-    return np.float64(x) if kind is float else np.int64(x) if kind is int else np.bool_(x) if kind is bool else x
+    return (
+        np.float64(x)
+        if kind is float
+        else np.int64(x)
+        if kind is int
+        else np.bool_(x)
+        if kind is bool
+        else as_number(x)
+    )
 
 
 REFUSED = {
@@ -185,7 +200,14 @@ ROWS: dict[Any, Any] = {}  # filled by `functions`
 
 
 def symbol_array(symbols: Any, shape: tuple[int, ...]) -> SymbolArray:
-    return np.fromiter(map(as_numpy, symbols), object, len(symbols)).reshape(shape).view(SymbolArray)
+    return entered(np.fromiter(map(as_numpy, symbols), object, len(symbols)).reshape(shape))
+
+
+def entered(x: Any) -> SymbolArray:
+    """A plain array of symbols and numbers as a SymbolArray."""
+    out = np.empty(x.shape, object)
+    out.ravel()[:] = [as_entry(y) for y in x.view(np.ndarray).ravel().tolist()]
+    return out.view(SymbolArray)
 
 
 def _is_mask(key: Any) -> bool:
@@ -206,11 +228,11 @@ def wrapped(result: Any) -> Any:
     """The result of a numpy function with entries of one numpy kind."""
     if isinstance(result, np.ndarray) and result.dtype == object:
         entries = np.ndarray.ravel(result).view(np.ndarray).tolist()
-        own = of_one_dtype([as_numpy(x) for x in entries])
+        own = [as_entry(x) for x in of_one_dtype([as_numpy(x) for x in entries])]
         others = [(k, y) for k, (x, y) in enumerate(zip(entries, own)) if x is not y]
         result = result.copy() if others and not result.flags.writeable else result
         for k, y in others:
-            result.flat[k] = y
+            np.ndarray.flat.__get__(result)[k] = y
         return result.view(SymbolArray)
     if isinstance(result, (tuple, list)) and not hasattr(result, "_fields"):
         return type(result)(wrapped(x) for x in result)
@@ -223,7 +245,7 @@ def _stored(value: Any, array: np.ndarray) -> Any:
     if not symbols and not (isinstance(value, SEQUENCES) and holds_any(value)) and is_float(array):
         return value
     dtype = dtype_of(array)
-    cast = np.frompyfunc(CAST[dtype], 1, 1)
+    cast = np.frompyfunc(lambda x: as_entry(CAST[dtype](x)), 1, 1)
     if dtype != np.float64 and np.size(array) and not all(map(FITS[dtype], elements(value).ravel().tolist())):
         raise UntraceableError(f"a float is written into an array of {dtype}{caller()}: create it with dtype=float")
     return cast(elements(value))
@@ -295,8 +317,9 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
         feature = f"{unknown[0]}=" if unknown else f"its {method}"
         raise UntraceableError(f"np.{name} with {feature} can not be traced{caller()}")
     for x, y in (inputs, inputs[::-1]) if len(inputs) == 2 else ():
-        if type(x) is Symbol:
-            refuse_narrow(x, y)
+        for one in x.view(np.ndarray).ravel()[:1].tolist() if type(x) is SymbolArray else [x]:
+            if type(one) in (Symbol, Condition):
+                refuse_narrow(one, y)
     operands = [_operand(x) for x in inputs]
     if name.startswith("logical_"):
         operands = [_operand(np.frompyfunc(truth, 1, 1)(x)) for x in operands]
@@ -348,27 +371,9 @@ def _plus_zero(x: Any) -> Any:
     return x + 0.0 if isinstance(x, float) else x
 
 
-def _as_an_entry(self: Any, dtype: Any = None, copy: Any = None) -> np.ndarray:
-    """A symbol in a list that numpy converts: refused except in tracing's own code.
-
-    numpy's loops over objects compute and compare as Python does, without numpy's rules for nan and types.
-    """
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("numpy."):
-        frame = frame.f_back
-    if runs_on_symbols() and not frame.f_globals.get("__name__", "").startswith("geomctrl."):
-        if dis.opname[frame.f_code.co_code[frame.f_lasti]] in ("BINARY_OP", "COMPARE_OP"):
-            raise UntraceableError(
-                f"an array is combined with a list that depends on the state{caller()}: convert the list with np.array"
-            )
-        raise UntraceableError(
-            f"a numpy function under another name gets a list that depends on the state{caller()}: call it as"
-            " np.name(...), with numpy imported at the top of the module"
-        )
-    return np.fromiter((self,), object, 1).reshape(())
-
-
-Symbol.__array__ = Condition.__array__ = _as_an_entry
+def elements(x: Any) -> np.ndarray:
+    """x as a plain array of Python numbers and symbols."""
+    return _operand(x) if has_symbols(x) else np.asarray(plain(x)).astype(object)
 
 
 def _beside_an_array(self, ufunc, method, *inputs, **kwargs):
@@ -376,11 +381,6 @@ def _beside_an_array(self, ufunc, method, *inputs, **kwargs):
 
 
 Symbol.__array_ufunc__ = Condition.__array_ufunc__ = _beside_an_array
-
-
-def elements(x: Any) -> np.ndarray:
-    """x as a plain array of Python numbers and symbols."""
-    return _operand(x) if has_symbols(x) else np.asarray(plain(x)).astype(object)
 
 
 def _without_an_array(self, func, types, args, kwargs):
@@ -391,6 +391,3 @@ def _without_an_array(self, func, types, args, kwargs):
 
 
 Symbol.__array_function__ = Condition.__array_function__ = _without_an_array
-
-
-# --- numbers that may be symbols ---------------------------------------------------------------------------------

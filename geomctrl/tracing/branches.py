@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .arrays import SymbolArray, has_symbols
+from .arrays import entered, has_symbols
 from .requirements import require, requirements
 from .symbols import Condition, Symbol, both, invert, is_symbol, where
 from .untraceable import UntraceableError, asker, caller, calling_frame, reraise_untraceable, unrecorded_errors
@@ -288,7 +288,7 @@ def _chosen_array(condition: Condition, a: Any, b: Any, line: str, name: str) ->
     out = np.empty(np.shape(a), object)
     flat = [np.asarray(x, object).ravel().tolist() for x in (a, b)]
     out.ravel()[:] = [chosen(condition, x, y, line, name) for x, y in zip(*flat, strict=True)]
-    return out.view(SymbolArray)
+    return entered(out)
 
 
 def _different(a: Any, b: Any, line: str, name: str) -> UntraceableError:

@@ -12,6 +12,7 @@ import numpy as np
 
 from .arrays import SymbolArray
 from .dtypes import dtype_of
+from .entries import refuse_dtype
 from .operators import number_of
 from .symbols import (
     INT64,
@@ -41,6 +42,7 @@ def entries(x: Any) -> np.ndarray:
         out[()] = x
         return out
     out = np.asarray(x)
+    refuse_dtype(out)
     return out if out.dtype == object else out.astype(object)
 
 

@@ -190,16 +190,17 @@ class Symbol:
 
     kind: the type of number it represents, `NUMPY`, `FLOAT`, `INT`, `INT64` or `ConditionalKind`. Where Python
     numbers raise and numpy's become nan or infinite, there is no result (`require`).
+    in_array: whether it is stored in an array, see `as_entry`.
     """
 
-    __slots__ = ("graph", "index", "kind")
+    __slots__ = ("graph", "in_array", "index", "kind")
     __class__ = property(_class)  # pyright: ignore[reportAssignmentType]
     __array_ufunc__: Any = None  # numpy's numbers return NotImplemented, so that our operators apply
     __array_function__: Any
     __array__: Any
 
     def __init__(self, graph: Graph, index: int, kind: Any = NUMPY):
-        self.graph, self.index, self.kind = graph, index, kind
+        self.graph, self.index, self.kind, self.in_array = graph, index, kind, False
 
     def __copy__(self, *_):
         return self
@@ -212,16 +213,17 @@ class Condition:
     """A comparison of symbols, unknown while tracing.
 
     kind: `NUMPY`, `FLOAT` for Python's bool, or `ConditionalKind`.
+    in_array: whether it is stored in an array, see `as_entry`.
     """
 
-    __slots__ = ("graph", "index", "kind")
+    __slots__ = ("graph", "in_array", "index", "kind")
     __class__ = property(_class)  # pyright: ignore[reportAssignmentType]
     __array_ufunc__: Any = None
     __array_function__: Any
     __array__: Any
 
     def __init__(self, graph: Graph, index: int, kind: Any = NUMPY):
-        self.graph, self.index, self.kind = graph, index, kind
+        self.graph, self.index, self.kind, self.in_array = graph, index, kind, False
 
     def __copy__(self, *_):
         return self

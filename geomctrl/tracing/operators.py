@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .entries import refuse_loops, refuse_narrow
 from .graph import CLASSES
 from .requirements import require
 from .symbols import (
@@ -124,16 +125,7 @@ def _real_and_finite(a: Any, b: Any) -> None:
         require(is_finite(raised(a, b)))
 
 
-NARROW = np.dtype("float16"), np.dtype("float32"), np.dtype("longdouble")
 LARGEST_INT = 2.0**53  # floating-point numbers represent all integers up to this
-
-
-def refuse_narrow(x: Symbol, other: Any) -> None:
-    """Raise UntraceableError if numpy would convert the Python float x to another type than double."""
-    if type(other) is not Symbol and getattr(other, "dtype", None) in NARROW and not kinds_in(x.kind) <= {NUMPY, INT64}:
-        raise UntraceableError(
-            f"a float is combined with {other.dtype} numbers{caller()}, so numpy computes in {other.dtype}: use float64"
-        )
 
 
 def _of_both(a: int, b: int) -> int:
@@ -182,6 +174,7 @@ def _operator(operation: Any, rule: Any, partial: Any = None, swapped: bool = Fa
     def method(self: Symbol, other: Any) -> Any:
         if not is_number(other):
             return NotImplemented
+        refuse_loops(self, other)
         refuse_narrow(self, other)
         a, b = (other, self) if swapped else (self, other)
         kind = combined(rule if partial is not _real_and_finite else _power_rule(b), kind_of(a), kind_of(b))
@@ -201,6 +194,7 @@ def _relation(op: str, swapped: bool = False) -> Any:
     def method(self: Symbol, other: Any) -> Any:
         if not is_number(other):
             return NotImplemented
+        refuse_loops(self, other)
         refuse_narrow(self, other)
         if sys._getframe(1).f_globals.get("__name__", "").startswith("numpy."):
             raise UntraceableError(f"an array is combined with a list{caller()}: convert the list with np.array")
@@ -241,13 +235,14 @@ for _name, _op, _swapped in (("lt", "lt", 0), ("le", "le", 0), ("gt", "lt", 1), 
 def _not_equal(self: Symbol, other: Any) -> Any:
     if not is_number(other):
         return NotImplemented
+    refuse_loops(self, other)
     condition = invert(compare("eq", self, other))
     condition.kind = _kind_of_relation(self, other)
     return condition
 
 
 def _of_one(operation: Any) -> Any:
-    return lambda self: with_kind(operation(self), self.kind)
+    return lambda self: with_kind(operation(refuse_loops(self)), self.kind)
 
 
 def _round(self: Symbol, digits: Any = None) -> Any:
@@ -280,6 +275,7 @@ def _of_truths(name: str, logical: Any) -> Any:
     """An operator of a condition and a number; for two numpy bools + is or, and * is and."""
 
     def method(self: Condition, other: Any) -> Any:
+        refuse_loops(self, other)
         if isinstance(other, (Condition, bool, np.bool_)):
             if INT64 in (certain(kind_of(self)), certain(kind_of(other))) and name != "truediv":
                 if logical is None:
@@ -314,6 +310,7 @@ def _of_two(operation: Any) -> Any:
     def method(self: Condition, other: Any) -> Any:
         if isinstance(other, np.ndarray) and other.dtype.hasobject:
             return NotImplemented
+        refuse_loops(self, other)
         result = operation(self, other)
         return as_python(result) if may_raise(self, other) else result
 
@@ -321,12 +318,14 @@ def _of_two(operation: Any) -> Any:
 
 
 def _not(self: Condition) -> Any:
+    refuse_loops(self)
     if self.kind is not NUMPY:
         raise UntraceableError(f"~ of a Python bool is an integer{caller()}: write np.logical_not")
     return invert(self)
 
 
 def _truth(self: Condition) -> bool:
+    refuse_loops(self)
     if (ask := asker.get()) is None:
         raise UntraceableError(f"a branch depends on a symbol{caller()}: choose with np.where(condition, a, b)")
     return ask(self)
@@ -347,9 +346,11 @@ _OF_CONDITIONS = {
 }
 for _name, _method in _OF_CONDITIONS.items():
     setattr(Condition, _name, _method)
-for _name, _method in {"__bool__": lambda self: bool(invert(compare("eq", self, 0.0))), "item": as_python}.items():
-    setattr(Symbol, _name, _method)
-setattr(Condition, "item", as_python)  # noqa: B010 (declared nowhere)
+
+
+Symbol.__bool__ = lambda self: bool(invert(compare("eq", refuse_loops(self), 0.0)))
+for _kind in (Symbol, Condition):
+    _kind.item = as_python
 
 
 LEAKS = {
@@ -388,6 +389,11 @@ _HINT = "is used as a number{}: its value is unknown while the code is traced; n
 
 
 def _no_number(self: Any) -> Any:
+    if self.in_array:
+        raise UntraceableError(
+            f"an array that depends on the state is written into an array of numbers{caller()}: create the latter with"
+            " np.array in the law"
+        )
     raise UnknownValueError(f"a symbol {_HINT.format(caller())}, scipy can not")
 
 

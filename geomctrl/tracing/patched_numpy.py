@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import SEQUENCES, SymbolArray, has_symbols, holds_any, plain, row_of, wrapped
+from .arrays import SEQUENCES, SymbolArray, entered, has_symbols, holds_any, plain, row_of, wrapped
 from .code_identity import CACHE, PLAIN, origin
 from .constant_arrays import ConstantArray, array_of_list, holds_hidden_symbols, visible, visible_arrays
+from .entries import refuse_dtype
 from .numbers import scalar
 from .patched_math import math_on_symbols, mean_on_symbols
 from .symbols import (
@@ -145,6 +146,7 @@ def _replacements(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
     of_linalg: dict[str, Any] = {name: _TakesLists(f, owner) for name, f in _functions_of(np.linalg)}
     of_numpy |= {name: own(ORIGINAL[name], _array_maker(name)) for name in ORIGINAL}
     of_numpy |= {"r_": _Joiner(np.r_, owner, 1), "c_": _Joiner(np.c_, owner, 2)}
+    of_numpy["ndenumerate"] = own(np.ndenumerate, lambda a: ((k, _array(a)[k]) for k in np.ndindex(np.shape(a))))
     of_numpy["fromiter"] = own(np.fromiter, _from_iterable)
     of_numpy["arange"] = own(np.arange, lambda *args, **kwargs: visible(np.arange(*args, **kwargs)))
     of_numpy["linalg"] = _Module(np.linalg, of_linalg)
@@ -243,11 +245,14 @@ def _array_maker(name: str) -> Callable[..., Any]:
             with unrecorded_errors():
                 array = original(x, *args, **kwargs)
         except (UntraceableError, TypeError):  # the argument holds symbols in spite of dtype=float
-            return original(x, dtype=object).view(SymbolArray)
+            return entered(original(x, dtype=object))
         copied = name == "array" and array.dtype == np.float64  # a copy that may be modified
         return wrapped(array.astype(object)) if copied else visible(wrapped(array))
 
     return filled if name in FILLED else converted
+
+
+_array = _array_maker("asarray")
 
 
 def _from_iterable(iterable: Any, dtype: Any, count: int = -1) -> Any:
@@ -272,6 +277,7 @@ def _extreme(original: Callable[..., Any]) -> Callable[..., Any]:
 def _one(x: Any) -> Any:
     """A number or symbol, also from an array of one."""
     x = x.item() if type(x) is SymbolArray else x
+    refuse_dtype(x)
     if type(x) is Condition:
         raise UntraceableError(f"min and max of conditions can not be traced{caller()}: write int(condition)")
     return x

@@ -31,11 +31,17 @@ class UnknownValueError(UntraceableError):
 
 @contextmanager
 def reraise_untraceable() -> Iterator[None]:
-    """Context for user code that runs with symbols: an error that the code has caught is raised at the end."""
+    """Context for user code that runs with symbols: an error that the code has caught is raised at the end.
+
+    It is also raised instead of the SystemError that follows from it in loops of numpy that continue after an error.
+    """
     errors: list[UntraceableError] = []
     token = _raised.set(errors)
     try:
         yield
+    except SystemError:
+        if not errors:
+            raise
     finally:
         _raised.reset(token)
     if errors:

@@ -263,6 +263,36 @@ def splines(self, t, q, v):
     return 20.0 * (self.s(min(t, 1.0)) - q) - 3.0 * v
 
 
+SPLINE = CubicSpline([0.0, 0.2, 0.6], [[0.0, 0.0], [0.1, -0.1], [0.4, -0.3]])
+
+
+@law()
+def a_spline_of_the_module(self, t, q, v):
+    return 20.0 * (SPLINE(t) - q) - SPLINE(q[0], 1) - 3.0 * v
+
+
+@law()
+def match_of_patterns(self, t, q, v):
+    match [*q]:
+        case [a, b] if a > b:
+            u = [a, -b]
+        case [a, b]:
+            u = [b, 0.5 * a]
+    match (v[0] > 0.0, v[1] > 0.0):
+        case (True, _):
+            return [-5.0 * x for x in u]
+        case (_, True):
+            return [-3.0 * x for x in u]
+        case _:
+            return -v
+
+
+@law(DT, phase=lambda: "up")
+def phases_in_a_dict(self, t, q, v):
+    self.phase = {"up": "hold", "hold": "down", "down": "up"}[self.phase] if abs(v[0]) < 0.1 else self.phase
+    return {"up": 3.0, "hold": 0.0, "down": -3.0}[self.phase] * np.ones(2) - v
+
+
 @law(DT, x=lambda: 1.0, y=lambda: 0, numpy=lambda: 0)
 def kinds_of_numbers(self, t, q, v):
     """In Python x is first a float and then numpy's; y is first an int and then a float."""
@@ -418,6 +448,17 @@ class Draws(Law):
         return pd(q, v) + 0.01 * self.rng.normal(size=2)
 
 
+class AddsToAnArray(Law):
+    """The commands do not depend on the sum, but its value after the run depends on the number of calls."""
+
+    def setup(self):
+        self.used = np.zeros(2)
+
+    def tau(self, t, q, v):
+        self.used += np.abs(v)
+        return -v
+
+
 REFUSED = {
     Warns: (None, r"warnings is used, in .*test_idioms.py, line \d+: it may change .* return the value as a signal"),
     Logs: (None, r"LOGGER \(Logger\) writes messages, in .*test_idioms.py, line \d+: return the value as a signal"),
@@ -428,6 +469,7 @@ REFUSED = {
         r"COUNT changes during a call, in .*test_idioms.py, line \d+: a sampled law may change its own attributes only",
     ),
     ReadsItsBuffer: (None, r"last changes during a call, in .*test_idioms.py, line \d+, and the next call reads it"),
+    AddsToAnArray: (None, r"used changes during a call, in .*test_idioms.py, line \d+, and the next call reads it"),
     IndexWithoutLimit: (None, r"used as an integer, in .*test_idioms.py, line \d+.*min\(max\(i, 0\), n - 1\)"),
 }
 

@@ -189,3 +189,42 @@ def test_a_law_that_ends_in_the_first_lane_leaves_the_clock_of_the_others():
     for a, b in zip(together, apart, strict=True):
         assert (a.reason, a.steps) == (b.reason, b.steps)
         np.testing.assert_allclose(a.q, b.q, rtol=0, atol=1e-12)
+
+
+class Part:
+    def __init__(self):
+        self.total = np.zeros(2)
+
+
+class AddsToAPart(Monitor):
+    """A monitor that accumulates in an array of another object."""
+
+    name = "part"
+    description = "sum [rad]"
+
+    def __init__(self):
+        self.limit, self.part = math.inf, Part()
+
+    def measure(self, sample):
+        self.part.total += np.abs(sample.q)
+        return 0.0
+
+
+def test_a_sum_in_another_object_is_not_lost():
+    totals = []
+    for compiled in (False, "auto"):
+        monitor = AddsToAPart()
+        options = gc.SimulationOptions(compiled=compiled)
+        gc.simulate(ROBOT, gc.controllers.PDGravity(ROBOT, [0.5, 0.2]), *START, 0.5, 1e-3, None, [monitor], options)
+        totals.append(monitor.part.total.tolist())
+    assert totals[0] == totals[1]
+    with pytest.raises(gc.GeomctrlError, match=r"total changes during a call.* and the next call reads it"):
+        gc.simulate(
+            ROBOT,
+            gc.controllers.PDGravity(ROBOT, [0.5, 0.2]),
+            *START,
+            0.1,
+            1e-3,
+            monitors=[AddsToAPart()],
+            options=gc.SimulationOptions(compiled=True),
+        )

@@ -13,6 +13,7 @@ import types
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing import trace
@@ -57,6 +58,7 @@ ARRAYS = [
     *("np.linalg.eigvalsh(K)", "np.where(K > 1.0, K, 0.0)", "np.stack([V, V])", "np.maximum(K, N)", "K.diagonal()"),
     *("np.array(K)", "np.zeros((2, 2), int)", "np.eye(2)", "K[int(t > 0.0)]", "K.clip(0.7, 2.0)", "np.triu(K)"),
 ]
+OF_LIBRARIES = ["expm(K)", "expm(K)[0]", "float32(V)", "expm(K).T", "expm(ZEROS)[:, :1]", "expm(K)[0, 1]"]
 OPERANDS = [
     *("[t, x[0]]", "(t, x[0])", "[1, t]", "[0, t]", "[t, -0.0]", "x", "t", "x[0]", "[x, x]", "[x[1], x]", "x[:1]"),
     *("[[t, 1.0], [x[0], 2]]", "[t > 0.0, True]", "[int(t > 0.0), 2]", "np.array([t, x[0]])", "int(t > 0.0)"),
@@ -113,6 +115,8 @@ SPACE_OF_USERS = {
     },
     **{name: globals()[name] for name in ("NAMED", "PAIR", "SORTED", "Gains", "CONFIGURATION")},
     "__name__": "users_module",
+    "expm": scipy.linalg.expm,
+    "float32": np.float32,
 }
 exec(
     "import operator\ndef changed(a, b):\n    y = np.array(a, float)\n    y += b\n    y[0] = y[0] * b\n    return y\n",
@@ -120,8 +124,8 @@ exec(
 )
 
 
-def written(rng):
-    array, operand = rng.choice(ARRAYS), rng.choice(OPERANDS)
+def written(rng, arrays=ARRAYS):
+    array, operand = rng.choice(arrays), rng.choice(OPERANDS)
     y = rng.choice(OPERATORS).format(a=array, b=operand, operator="operator")
     return rng.choice(AFTER).format(y=y)
 
@@ -167,6 +171,14 @@ def test_generated_functions_have_python_values_or_are_refused(first):
     assert not wrong
     counts = [*outcomes.values()]
     assert counts.count("equal") >= 2 * counts.count("refused")
+
+
+@pytest.mark.parametrize("first", range(1000, 1240, 60))
+def test_arrays_that_libraries_return(first):
+    expressions = {written(random.Random(seed), OF_LIBRARIES) for seed in range(first, first + 60)}
+    outcomes = {expression: outcome(expression) for expression in expressions}
+    assert not {key: x for key, x in outcomes.items() if isinstance(x, list)}
+    assert [*outcomes.values()].count("equal") >= 15
 
 
 COUNTS = np.zeros(2)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+from geomctrl.tracing import trace
 from geomctrl.tracing.backends.rounding import evaluated, has_result
 from geomctrl.tracing.tracer import traced
 from geomctrl.tracing.untraceable import UntraceableError
@@ -102,7 +103,7 @@ def test_functions_of_lists_are_numpys(expression):
     assert compared >= 3
 
 
-OPERATIONS = {"max": np.max}
+OPERATIONS = {"max": np.max, "argmax": np.argmax, "dot": np.dot, "array": np.asarray}
 LARGEST = functools.partial(np.max, axis=0)
 
 
@@ -128,6 +129,19 @@ HIDDEN = [
     by_own_import,
     lambda t, x: (scipy.linalg.expm(GAINS) * [t, x[0]])[0, 0],
     lambda t, x: (np.float32([1.0, 2.0]) * [t, x[0]])[0],
+    lambda t, x: (scipy.linalg.expm(GAINS) * [x, x]).argmax() * 1.0,
+    lambda t, x: (scipy.linalg.expm(GAINS) @ [x, x]).max(),
+    lambda t, x: ([x > 0, x < t] & (scipy.linalg.expm(GAINS) > 1.0)).any() * 1.0,
+    lambda t, x: (scipy.linalg.expm(GAINS) < [x, x]).any() * 1.0,
+    lambda t, x: OPERATIONS["argmax"]([x, x]) * 1.0,
+    lambda t, x: OPERATIONS["dot"](scipy.linalg.expm(GAINS), [x, x]).max(),
+    lambda t, x: (-OPERATIONS["array"]([x, x]))[0, 0],
+    lambda t, x: (~OPERATIONS["array"]([x > 0, x > 0]))[0, 0] * 1.0,
+    lambda t, x: OPERATIONS["array"]([x, x]).any() * 1.0,
+    lambda t, x: OPERATIONS["array"]([x > 0, x > 0]).any() * 1.0,
+    lambda t, x: (OPERATIONS["array"]([x, x]) == 0.0).any() * 1.0,
+    lambda t, x: (OPERATIONS["array"]([x, x]) != 0.0).any() * 1.0,
+    lambda t, x: GAINS[0, 0] + [t, x[0]],
     lambda t, x: np.r_["0,2", t, x[0]][0, 0],
 ]
 
@@ -135,6 +149,65 @@ HIDDEN = [
 @pytest.mark.parametrize("f", HIDDEN)
 def test_lists_that_numpy_gets_unseen_are_refused_with_their_line(f):
     with pytest.raises(
-        UntraceableError, match=r"(gets a list|combined with a list|np\.r_).*test_lists\.py, line \d+: (call|convert)"
+        UntraceableError,
+        match=r"(gets? a list|combined with a list|np\.r_).*test_lists\.py, line \d+: (call|convert)",
     ):
         traced(f, (), (2,))
+
+
+def flat_entries(t, x):
+    y = x.copy()
+    y.flat[0] = 2.0 * t
+    return np.array([a * a for a in y.flat])
+
+
+READS = [
+    flat_entries,
+    lambda t, x: sum(a * b for a, b in zip(x, x.tolist())) + x.item(0) * x[1:].item(),
+    lambda t, x: sum(a * t + k[0] for k, a in np.ndenumerate(x)) * GAINS[0, 0],
+    lambda t, x: sum(a * b for (a,), [b] in zip(x[:, None], [*x.reshape(2, 1)])) + (lambda a, b: a / b)(*x),
+    lambda t, x: -x.max() * x[np.array([1, 0])][0] + abs(x.sum()) * (1.0 if x[0] else 2.0) * (x[0] != x[1]),
+]
+
+
+@pytest.mark.parametrize("f", READS)
+def test_numbers_that_are_read_from_arrays_compute(f):
+    x = np.array([0.3, -0.7])
+    np.testing.assert_allclose(trace(f, (), 2).to_llvm()(0.4, x), f(0.4, x), rtol=1e-14)
+
+
+SINGLE, BYTES = np.float32([0.1, 0.7]), np.int8([100, 3])
+UNSIGNED, LONG = np.uint64([3, 4]), np.longdouble([0.1, 0.2])
+OTHER_TYPES = [
+    *("SINGLE * t", "SINGLE + (t > 0)", "SINGLE * (x > 0)", "SINGLE @ (x > 0)", "SINGLE[0] * t", "LONG * x"),
+    *("np.where(t > 0, SINGLE, 0.5 * SINGLE)", "np.clip(SINGLE, 0.0, t)", "max(SINGLE[0], x[0])", "LONG[0] * x[0]"),
+    *("BYTES + int(t * 100.0)", "BYTES + (t > 0)", "BYTES[0] * int(x[0])", "UNSIGNED + x.astype(int)"),
+    "np.maximum(SINGLE, t)",
+]
+
+
+@pytest.mark.parametrize("expression", OTHER_TYPES)
+def test_numbers_of_types_in_which_numpy_would_compute_are_refused(expression):
+    names = {name: globals()[name] for name in ("np", "SINGLE", "BYTES", "UNSIGNED", "LONG")}
+    with pytest.raises(
+        UntraceableError, match=r"combined with (float32|longdouble|float128|int8|uint64) .*: use float64"
+    ):
+        traced(eval(f"lambda t, x: {expression}", names), (), (2,))
+
+
+@pytest.mark.parametrize("expression", ["SINGLE * x", "BYTES + x", "BYTES * t", "SINGLE @ x", "BYTES + x.astype(int)"])
+def test_numbers_of_other_types_that_numpy_converts_compute(expression):
+    f = eval(f"lambda t, x: {expression}", {name: globals()[name] for name in ("np", "SINGLE", "BYTES")})
+    x = np.array([3.3, -0.7])
+    np.testing.assert_allclose(trace(f, (), 2).to_llvm()(0.4, x), f(0.4, x), rtol=1e-15)
+
+
+def stored_in_numbers(t, x):
+    y = scipy.linalg.expm(GAINS)
+    y[0] = x
+    return y
+
+
+def test_what_is_written_into_an_array_of_numbers_is_refused():
+    with pytest.raises(UntraceableError, match=r"written into an array of numbers, in .*, line \d+: create"):
+        traced(stored_in_numbers, (), (2,))

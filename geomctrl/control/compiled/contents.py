@@ -187,7 +187,7 @@ def with_work_buffers(trace: Callable[[frozenset[str]], T]) -> T:
 def require_overwritten(
     traced: Iterable[tuple[Any, Sequence[int]]], place: str, kinds: Iterable[type], advice: str
 ) -> None:
-    """Raise UntraceableError if an output of a graph depends on the contents of a work buffer before the call."""
+    """Raise UntraceableError if an output, or what is written, depends on a work buffer's contents before the call."""
     for graph, outputs in traced:
         if any(graph.nodes[k][:2] == ("load", BUFFERS) for k in graph.needed(outputs)):
             raise UntraceableError(

@@ -47,7 +47,7 @@ from geomctrl.tracing.untraceable_attribute import outside_of_the_law, unknown_o
 from .containers import CONTAINERS, content_of, differs, put_back, values_in
 
 MAX_THINGS = 10_000  # largest number of inspected objects
-PURE_MODULES = {"typing", "dataclasses"}  # modules whose objects have no side effects
+PURE_MODULES, TABLES = {"typing", "dataclasses"}, "scipy.interpolate"  # modules whose objects have no side effects
 IMPURE = {"breakpoint", "eval", "exec", "globals", "input", "locals", "open", "__import__"}
 PRINTED = [getattr(builtins, name) for name in (*IMPURE, "print")]  # by value: an attribute, another name
 DYNAMIC_LOOKUPS = {
@@ -345,7 +345,7 @@ class ExternalState:
         elif issubclass(kind, (tuple, frozenset)):
             self._several(name, kind, *(tuple if issubclass(kind, tuple) else frozenset).__iter__(x))
             self._own_attributes(x, name)
-        elif is_own_class(kind) or issubclass(kind, PLAIN):
+        elif is_own_class(kind) or issubclass(kind, PLAIN) or kind.__module__.startswith(TABLES):
             self.signature.append((name, *plain_value(x)) if issubclass(kind, PLAIN) else (name, kind))
             self._own_attributes(x, name)
         elif origin(kind.__module__) == "library" and (wrapped := getattr(x, "__wrapped__", None)) is not None:
@@ -354,8 +354,8 @@ class ExternalState:
             raise UntraceableError(": ".join(unknown_object(name, kind)))
 
     def _own_attributes(self, x: Any, name: str) -> None:
-        """Visit the attributes and the class of an object of a user's class."""
-        if is_own_class(type(x)):
+        """Visit the attributes and the class of an object of a user's class, or of a table."""
+        if is_own_class(type(x)) or type(x).__module__.startswith(TABLES):
             attributes = attributes_of(x)
             self._held.append((name, x, attributes, True))
             self._several(name, type(x), *attributes, *attributes.values())

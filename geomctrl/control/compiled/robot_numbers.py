@@ -13,7 +13,7 @@ from geomctrl.compiler.kernel_traces import structure
 from geomctrl.kernels import tree
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.tracing.arrays import SymbolArray
+from geomctrl.tracing.arrays import entered
 from geomctrl.tracing.symbols import is_symbol
 
 from .external_state import OF_ROBOTS
@@ -99,7 +99,8 @@ def copy_of_robot(copies: Any, x: Mechanism, path: str) -> Mechanism:
     open_places = np.isnan(pattern)
     numbers = copies._numbers(x._model[open_places])
     for name in ("parameters", "placements"):
-        own[name] = copies._numbers(getattr(x, name)).view(SymbolArray if copies.load else np.ndarray)
+        numbers_of_links = copies._numbers(getattr(x, name))
+        own[name] = entered(numbers_of_links) if copies.load else numbers_of_links
     for name in sorted(vars(x).keys() - OF_ROBOTS - set(Mechanism.__dataclass_fields__)):  # attributes of a subclass
         copies.signature.append(name)
         own[name] = copies.of(getattr(x, name), f"{path}.{name}")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.tracing.arrays import SymbolArray, symbol_array
+from geomctrl.tracing.arrays import SymbolArray, entered, symbol_array
 from geomctrl.tracing.code_identity import (
     PLAIN,
     attributes_of,
@@ -31,7 +31,7 @@ from geomctrl.tracing.code_identity import (
 from geomctrl.tracing.constant_arrays import visible
 from geomctrl.tracing.patched_numpy import replacement_of
 from geomctrl.tracing.rebinding import empty_cells, rebind
-from geomctrl.tracing.symbols import UntraceableError, as_numpy, as_python
+from geomctrl.tracing.symbols import UntraceableError, as_numpy, as_python, is_symbol
 from geomctrl.tracing.untraceable import reraise_untraceable
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
@@ -79,6 +79,7 @@ class SymbolicCopies:
         self._kept: list[Any] = []  # keeps objects alive, so that their id() is not reused
         self.filled: list[tuple[Any, str, Any]] = []
         self._written: list[tuple[np.ndarray, list]] = []  # work buffers and their previous contents
+        self._overwriting: list[Any] = []  # symbols that calls write into work buffers
         self._roots: list[tuple[Any, str]] = []  # functions, classes and modules
         self.kinds: dict[type, None] = {}  # classes of objects
         self._copied_functions: list[types.FunctionType] = []
@@ -108,7 +109,8 @@ class SymbolicCopies:
             raise SideEffectError(
                 place, f"{place} changes during a call{line_of_change(place, self.kinds)}: {self.advice}"
             )
-        require_overwritten(self.traced, min(self.buffers, default=""), self.kinds, self.advice)
+        contents = [(x.graph, [y.index for y in self._overwriting]) for x in self._overwriting[:1]]
+        require_overwritten([*self.traced, *contents], min(self.buffers, default=""), self.kinds, self.advice)
 
     @property
     def external_state(self) -> ExternalState:
@@ -166,6 +168,8 @@ class SymbolicCopies:
             put_at(law, path, before)
         self._chosen.clear()
         for clone, entries in self._written:
+            now = clone.view(np.ndarray).ravel().tolist()
+            self._overwriting += [y for x, y in zip(entries, now) if is_symbol(y) and y.index != x.index]
             clone.view(np.ndarray).ravel()[:] = entries
         for clone, path, before in self.filled:
             name = difference(clone, before)
@@ -244,7 +248,7 @@ class SymbolicCopies:
             if self.load is not None:
                 if x.size > 1:
                     numbers.ravel()[zero] = 0.0
-                numbers = numbers.view(SymbolArray)
+                numbers = entered(numbers)
             clone = self._begin(x, numbers, x.shape, zero.tobytes())
         self.filled.append(
             (clone, path, x if clone.dtype == x.dtype != object else clone.view(np.ndarray).ravel().tolist())

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.tracing.arrays import SymbolArray, symbol_array
+from geomctrl.tracing.arrays import SymbolArray, entered, symbol_array
 from geomctrl.tracing.symbols import Condition, Graph, Symbol, UntraceableError, both, is_symbol, where
 from geomctrl.tracing.traces import Trace
 
@@ -66,7 +66,7 @@ def same_entries(a: list | None, b: list | None) -> bool:
 
 
 def as_symbols(x: Any) -> Any:
-    return x if isinstance(x, SymbolArray) else np.array(x, object).view(SymbolArray)
+    return x if isinstance(x, SymbolArray) else entered(np.array(x, object))
 
 
 def one_number(x: Any) -> Any:
