@@ -217,6 +217,7 @@ class Robot(Mechanism, metaclass=_RobotType):
     to_c = export.to_c
     to_casadi = export.to_casadi
     to_jax = export.to_jax
+    to_torch = export.to_torch
     to_ptx = gpu.to_ptx
     to_cuda = gpu.to_cuda
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +16,7 @@ from geomctrl.terms.requested_terms import ON_GROUP, compare_with_python, compil
 SEVERAL = 2  # from more states on, several are evaluated at a time
 
 
-class TermFunction:
+class TermFunction(ABC):
     """f(*inputs, parameters=None), compared with Python when it is made.
 
     Attributes

@@ -1,4 +1,4 @@
-"""Use a robot's terms outside Python: C99 source, CasADi and JAX functions. For NVIDIA GPUs see `gpu`."""
+"""Use a robot's terms outside Python: C99 source, CasADi, JAX and PyTorch functions. For NVIDIA GPUs see `gpu`."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from .requested_terms import (
 )
 
 OLDEST_JAX = "0.6.2"  # with its versions up to 0.10 the tests have run
+OLDEST_TORCH = "2.13"  # with it and 2.15 the tests have run
 FAILURE = "where the mass matrix is not positive definite"
 
 
@@ -232,3 +233,64 @@ def to_jax(
     require_robot("robot", robot)
     optional_package("to_jax", "jax", "jax", OLDEST_JAX)
     return import_module("geomctrl.interop.jax_functions").JaxFunction(robot, term, frame, representation)
+
+
+def to_torch(
+    robot: Mechanism,
+    term: str = "inverse_dynamics",
+    *,
+    frame: str | None = None,
+    representation: Representation = "body",
+) -> Callable[..., Any]:
+    """Return a term as a PyTorch function that autograd differentiates, on the CPU.
+
+    This needs the package `torch` (pip install 'geomctrl[torch]').
+
+    Parameters
+    ----------
+    term : str
+        As for `to_jax`. Default "inverse_dynamics".
+    frame, representation : str
+        Of "pose", "jacobian" and "jacobian_rate", as for `Robot.jacobian`.
+
+    Returns
+    -------
+    callable
+        f(q, v, a, parameters=None), with the arguments of the term in the order of `f.inputs`, and tensors with any
+        leading axes, the same for all. parameters (nbodies, 10), or (..., nbodies, 10) for each state its own, are
+        inertial parameters instead of the robot's; they may also be the last positional argument. The result is a
+        tensor, or a tuple of several, which is a named tuple where the robot's method returns one.
+
+    Raises
+    ------
+    NameNotFoundError
+        If there is no such term or frame.
+    GeomctrlError
+        If torch is missing or too old, or if the function differs from Python.
+    ModelError
+        If the code of the term would be too long; of a derivative, when it is first computed.
+
+    Notes
+    -----
+    Tensors are passed to compiled code of geomctrl without a copy; no C++ compiler is needed. Large batches are shared
+    among `torch.get_num_threads()` threads.
+
+    - Derivatives of any order with respect to all arguments and `parameters` are exact: by `backward`, and by
+      `torch.func` (grad, vjp, jvp, jacrev, jacfwd, hessian, vmap). By configurations they are those along the group,
+      as for `to_jax`.
+    - `torch.compile` keeps the function as one operator of its graph, fullgraph=True included. In compiled code
+      gradients are those of `backward` and vmap works, but not `torch.func.grad` and its relatives.
+    - Computation is in float64. The result has float32 if no argument has float64. Other devices and types are
+      refused.
+    - Nothing raises at run time: a state with nan, infinity or an invalid pose, or without a result because the
+      mass matrix is not positive definite, gives nan. Wrong shapes and types raise ArgumentError.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> f = gc.models.two_link().to_torch("inverse_dynamics")  # doctest: +SKIP
+    >>> f(q, v, a).sum().backward()  # doctest: +SKIP
+    """
+    require_robot("robot", robot)
+    optional_package("to_torch", "torch", "torch", OLDEST_TORCH)
+    return import_module("geomctrl.interop.torch_functions").TorchFunction(robot, term, frame, representation)

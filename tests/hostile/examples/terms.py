@@ -134,7 +134,7 @@ BUILDERS = (
 )
 OF_ROBOTS = ("articulated_bodies", "closed_forms", "curvature", "derivatives", "factored", "higher_order_kinematics")
 OF_ROBOTS += ("operational_space", "representations", "sensitivities")
-CONFIGURATIONS = ("neutral", "random_configuration", "integrate", "difference", "to_cuda", "to_jax")
+CONFIGURATIONS = ("neutral", "random_configuration", "integrate", "difference", "to_cuda", "to_jax", "to_torch")
 for name, public in public_callables().items():
     module, _, method = name.partition(".")
     term = module == "Robot" and public.of_instance and method not in (*BUILDERS, *CONFIGURATIONS, "inverse_kinematics")
@@ -158,10 +158,10 @@ for name in ("motion", "accelerations"):
     of_bodies = {"q": Q, "V": np.arange(12.0).reshape(2, 6), "A": np.ones((2, 6))}
     EXAMPLES[f"higher_order_kinematics.joint_{name}_of_bodies"].arguments.update(of_bodies)
 CUDA = "needs a GPU; arguments as for to_ptx"
-JAX = Example({"term": "pose", "frame": FRAME, "representation": "body"}, ROBOT)
-HAS_JAX = importlib.util.find_spec("jax") is not None
-EXAMPLES |= {"Robot.to_jax": JAX} if HAS_JAX else {}
-LEFT_OUT = {} if HAS_JAX else {"Robot.to_jax": "needs jax"}
+POSE = Example({"term": "pose", "frame": FRAME, "representation": "body"}, ROBOT)
+INSTALLED = {library: importlib.util.find_spec(library) is not None for library in ("jax", "torch")}
+EXAMPLES |= {f"Robot.to_{library}": POSE for library, installed in INSTALLED.items() if installed}
+LEFT_OUT = {f"Robot.to_{library}": f"needs {library}" for library, installed in INSTALLED.items() if not installed}
 LEFT_OUT |= {
     "Robot.to_cuda": CUDA,
     "CudaFunction": CUDA,
