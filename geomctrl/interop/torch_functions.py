@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.autograd import forward_ad
 
 from geomctrl.compiler.differentiable import PARAMETERS, Differentiable
 from geomctrl.errors import ArgumentError, GeomctrlError
@@ -61,6 +62,10 @@ class TorchFunction(TermFunction):
         pi = self._own_parameters if parameters is None else self._parameter_rows(parameters, lead).to(torch.float64)
         rows = [x.to(torch.float64).reshape(*lead, math.prod(self.inputs[n])) for n, x in zip(self.inputs, arrays)]
         if torch.compiler.is_compiling():
+            if (
+                forward_ad._current_level >= 0
+            ):  # PyTorch's operators have no forward derivatives, and it takes them as 0
+                raise GeomctrlError(f"{self.term}: torch.func.jvp and jacfwd do not work inside of torch.compile")
             results = _operator(self._name, self._constants, pi, rows)
         else:
             results = Term.apply(self._name, self._constants, pi, *rows)

@@ -154,7 +154,7 @@ def to_casadi(
     NameNotFoundError
         If there is no such term or frame.
     GeomctrlError
-        If casadi is missing or too old.
+        If casadi is missing or too old, or if the function differs from Python.
 
     Notes
     -----
@@ -205,9 +205,10 @@ def to_jax(
     NameNotFoundError
         If there is no such term or frame.
     GeomctrlError
-        If jax is missing or its interface for foreign functions is not supported.
+        If jax is missing, if its interface for foreign functions is not supported, or if the function differs from
+        Python.
     ModelError
-        When f is compiled, if the code of the term or of the derivative would be too long.
+        If the code of the term would be too long; of a derivative, when it is compiled.
 
     Notes
     -----
