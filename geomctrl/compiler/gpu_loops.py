@@ -30,6 +30,7 @@ from geomctrl.tracing.partition import Plan
 
 from .adaptive_steps import Interval
 from .loop_memory import Equations, Layout, Numbers
+from .loop_steps import Steps
 from .loops import EXACT, STRETCH, Loop
 
 ONE = Vector(1)
@@ -117,6 +118,7 @@ class _ThreadLoop(Loop):
 
     head, row_pointer = "define internal i64 @run", GLOBAL
     arguments = Loop.arguments.replace("ptr noalias %rows", f"{GLOBAL} %rows, i64 %threads")
+    _store_time = Steps._store_time  # all threads have one clock
 
     def __init__(self, equations: Equations, layout: Layout, own_row: int, worst: Sequence[Worst]):
         super().__init__(equations, layout, ONE)

@@ -131,6 +131,7 @@ class Layout:
         self.kept = self._area(e.y * (stages if e.move else 0))
         self.scratch = self._area(slots)
         self.stopped = self._area(1)  # the lanes for which it stops, a whole number
+        self.start = self._area(1)  # added to the time of each lane
         self.hold = self._area(1 + len(e.sampled))  # steps from command to command, and of what is sampled: whole
         self.pace = self._area(pair)  # the step that a pair tries first in the next interval
         self.tolerances = self._area(pair * (1 + e.dim))  # rtol, atol

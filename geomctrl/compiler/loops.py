@@ -5,7 +5,8 @@
 takes steps `first` to `last` of parallel lanes. It stops before the first step or sample without a result in an active
 lane: phase 0, step k, with the state before it; phase 1, sample k, with the state at it. The caller explains the
 failure and continues without that lane. `memory` contains everything about a lane; see `Layout`. A step is the interval
-between two samples; for an adaptive method it is computed by `adaptive_steps`.
+between two samples; for an adaptive method it is computed by `adaptive_steps`. The argument `phase` is 1 to begin with
+sample `first`, plus 2 to end before the sample at `last`.
 
     look(numbers, memory) -> lanes without a result
 
@@ -76,7 +77,7 @@ class Loop(Steps):
     def text(self) -> str:
         self.lines = [f"{self.head}({self.arguments}) nounwind {{", "entry:"]
         self._addresses()
-        resumed = self.let("icmp ne i64 %phase, 0")
+        resumed = self.let(f"icmp ne i64 {self.let('and i64 %phase, 1')}, 0")
         self.do(f"br i1 {resumed}, label %sample, label %head")
         self._label("head")
         tail = "tail" if self.equations.renewed is None else "renewed"
@@ -88,10 +89,17 @@ class Loop(Steps):
         self._step()
         self._label("step_done")
         self._arrive()
+        bound = self.let(f"select i1 {self.let('icmp uge i64 %phase, 2')}, i64 %last, i64 -1")
+        ends = self.let(f"icmp eq i64 %arrived, {bound}")
+        self.do(f"br i1 {ends}, label %exit_before_sample, label %step_to_sample")
+        self._label("exit_before_sample")
+        twice = self.let("shl i64 %arrived, 1")
+        self.do(f"ret i64 {self.let(f'or i64 {twice}, 1')}")
+        self._label("step_to_sample")
         self.do("br label %sample")
         self._label("sample")
-        self.do("%next = phi i64 [%first, %entry], [%arrived, %step_done]")
-        self.do(f"%row = phi {self.row_pointer} [%rows, %entry], [%row_before, %step_done]")
+        self.do("%next = phi i64 [%first, %entry], [%arrived, %step_to_sample]")
+        self.do(f"%row = phi {self.row_pointer} [%rows, %entry], [%row_before, %step_to_sample]")
         self._sample()
         self._branch_if_done(self._bits(self._without_result()), "sample_done", "%next", 1)
         self._label("sample_done")
@@ -131,7 +139,7 @@ class Loop(Steps):
     def _step(self) -> None:
         e = self.equations
         self.good, self.bad = [], []
-        t = self.let(f"load double, ptr {self.x}")
+        t = self._time("%k")
         left = self.let(f"fsub double %t_end, {t}")
         short = self.let(f"fcmp olt double {left}, %dt")
         self.h = self.let(f"select i1 {short}, double {left}, double %dt")
@@ -149,10 +157,19 @@ class Loop(Steps):
         if e.pair is None:
             self._copy(self.x_y, self.stage_y, e.y)
         self.do("%arrived = add i64 %k, 1")
-        steps = self.let("sitofp i64 %arrived to double")
-        t = self.let(f"fmul double {steps}, %dt")
+        self._store_time(self.x, self._time("%arrived"))
+
+    def _time(self, k: str) -> str:
+        """The time of sample k, which all lanes share, without their own start."""
+        t = self.let(f"fmul double {self.let(f'sitofp i64 {k} to double')}, %dt")
         beyond = self.let(f"fcmp olt double %t_end, {t}")
-        self._store_time(self.x, self.let(f"select i1 {beyond}, double %t_end, double {t}"))
+        return self.let(f"select i1 {beyond}, double %t_end, double {t}")
+
+    def _store_time(self, x: str, t: str) -> None:
+        v = self.vector
+        start = self.let(f"load {v.type}, ptr {self._at(self.layout.start)}, align 8")
+        t = self.let(f"fadd {v.type} {start}, {self._spread(v, t)}")
+        self.do(f"store {v.type} {t}, ptr {x}, align 8")
 
     def _sample(self) -> None:
         e = self.equations

@@ -1,5 +1,5 @@
 """Exchange with other libraries: models and states of Pinocchio and MuJoCo, MuJoCo's dynamics as a plant,
-python-control systems, and functions for numba code.
+python-control systems, functions for numba code, and environments of Gymnasium.
 """
 
 from typing import TYPE_CHECKING
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from geomctrl.other_names import unknown_names
 from geomctrl.terms.numba_functions import to_numba
 
+from .environments import EnvironmentOptions, gymnasium_env
 from .mujoco_model import to_mujoco_model
 from .mujoco_plant import mujoco_plant
 from .pinocchio_model import to_pinocchio_model
@@ -14,9 +15,11 @@ from .states import from_mujoco, from_pinocchio, to_mujoco, to_pinocchio
 from .systems import from_state, nonlinear_system, state_space, to_state
 
 __all__ = [
+    "EnvironmentOptions",
     "from_mujoco",
     "from_pinocchio",
     "from_state",
+    "gymnasium_env",
     "mujoco_plant",
     "nonlinear_system",
     "state_space",

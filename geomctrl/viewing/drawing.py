@@ -8,7 +8,9 @@ from typing import Any
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba_array
+from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from numpy.typing import ArrayLike
 
@@ -103,6 +105,18 @@ def show_space(ax: Any, low: ArrayLike, high: ArrayLike, elevation: float = 18.0
     for drawn in (*ax.lines, *ax.collections, *ax.texts):
         drawn.set_clip_on(False)
         drawn.set_in_layout(False)  # its bounding box does not account for the projection
+
+
+def picture(robot: Mechanism, q: ArrayLike, color: Any = "0.85", pixels: int = 480) -> np.ndarray:
+    """A picture (pixels, pixels, 3) of a robot at one or more configurations, as for `draw_robot`, in 8 bits."""
+    figure = Figure(figsize=(4.0, 4.0), dpi=pixels / 4.0)
+    canvas, size = FigureCanvasAgg(figure), reach(robot)
+    ax: Any = figure.add_axes((0.0, 0.0, 1.0, 1.0), projection="3d")
+    draw_robot(ax, robot, q, color)
+    middle = np.zeros(3) if robot.joints[0].dof < 6 else poses(robot, np.atleast_2d(q)[0], robot.body_names[0])[:3, 3]
+    show_space(ax, middle - 0.75 * size, middle + 0.75 * size)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
 def show(path: str | Path) -> Path | None:

@@ -60,17 +60,26 @@ class Machine(LaneMemory[Layout]):
         self.addresses = self.values.ctypes.data, self.memory.ctypes.data
 
     def run(
-        self, first: int, last: int, every: int, total: int, dt: float, t_end: float, alive: int = 1, begin: int = 0
+        self,
+        first: int,
+        last: int,
+        every: int,
+        total: int,
+        dt: float,
+        t_end: float,
+        alive: int = 1,
+        begin: int = 0,
+        sampled: bool = True,
     ) -> tuple[int, int, int, np.ndarray]:
-        """Run from step or sample `first` (`begin`) to step `last` of `total`.
+        """Run from step or sample `first` (`begin`) to step `last` of `total`; not sampled: without its sample.
 
         Returns (step or sample k, STEP or SAMPLE, lanes without a result, rows (stored samples, numbers, lanes)). STEP
-        without lanes means that step `last` was reached and its first sample taken.
+        without lanes means that step `last` was reached and its first sample taken; SAMPLE, that it was not taken.
         """
         if self._over_rows is None:
-            return self._advanced(first, last, every, total, dt, t_end, alive, begin)
+            return self._advanced(first, last, every, total, dt, t_end, alive, begin, sampled)
         start, before = self.memory.copy(), first - begin  # number of the last sample
-        k, phase, stopped, rows = self._advanced(first, last, 1, total, dt, t_end, alive, begin)
+        k, phase, stopped, rows = self._advanced(first, last, 1, total, dt, t_end, alive, begin, sampled)
         good, failed = self._filled(rows, alive)
         if failed:  # Python continues these lanes from the sample before
             self.memory[:] = start
@@ -86,21 +95,31 @@ class Machine(LaneMemory[Layout]):
         return k, phase, stopped, rows
 
     def _advanced(
-        self, first: int, last: int, every: int, total: int, dt: float, t_end: float, alive: int, begin: int
+        self,
+        first: int,
+        last: int,
+        every: int,
+        total: int,
+        dt: float,
+        t_end: float,
+        alive: int,
+        begin: int,
+        sampled: bool = True,
     ) -> tuple[int, int, int, np.ndarray]:
         """`run` without the quantities computed from rows."""
         size = self.layout.row
         if len(self.rows) < (numbers := ((last - first) // every + 2) * size):
             self.rows = np.empty(numbers)
         next_and_phase = self._run(
-            *self.addresses, self.rows.ctypes.data, first, last, every, total, dt, t_end, alive, begin,
+            *self.addresses, self.rows.ctypes.data, first, last, every, total, dt, t_end, alive,
+            begin + 2 * (not sampled),
         )  # fmt: skip
         k, phase = divmod(next_and_phase, 2)
         stopped = int(self.memory[self.layout.stopped : self.layout.stopped + 1].view(np.int64)[0])
-        before, sampled = first - begin, k - phase
-        stored = sampled // every - before // every + (sampled == total and total % every > 0 and sampled > before)
+        before, latest = first - begin, k - phase
+        stored = latest // every - before // every + (latest == total and total % every > 0 and latest > before)
         rows = self.rows[: stored * size].reshape(stored, size // self.width, self.width)
-        return k, phase, 0 if k == last and phase == STEP else stopped, rows
+        return k, phase, 0 if k == last and phase == (STEP if sampled else SAMPLE) else stopped, rows
 
     def _filled(self, rows: np.ndarray, alive: int) -> tuple[int, int]:
         """Compute quantities that depend on rows alone: (rows before the first without a result, lanes without)."""

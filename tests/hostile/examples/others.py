@@ -3,9 +3,9 @@
 import numpy as np
 from hostile.calls import Example
 from hostile.examples.common import FOLDER, ROBOT, Q, V, path, rng, words
-from hostile.values import Argument, Fresh, number
+from hostile.values import Argument, Fresh, gain, number
 
-from geomctrl import Plant, controllers, models, references, testing
+from geomctrl import Plant, SimulationOptions, controllers, interop, models, references, testing
 from geomctrl.models.io.mjcf import load_mjcf
 
 MJCF = """<mujoco><worldbody><body name="arm"><joint name="hinge" axis="0 1 0"/><inertial pos="0 0 .5" mass="2"
@@ -190,6 +190,32 @@ EXAMPLES = {
     ),
     "interop.state_space": Example({"robot": ROBOT, "q": Q, "v": V, "tau": V, "name": words("sys")}, compare=False),
     "interop.nonlinear_system": Example({"plant": ROBOT, "q0": Q, "name": words("sys")}, compare=False),
+    "interop.EnvironmentOptions": Example(
+        {
+            "torque_limit": gain(np.array([0.5, 0.25]), "shape none"),
+            "normalized": True,
+            "reward": None,
+            "terminated": None,
+            "simulation": SimulationOptions(),
+            "monitors": Argument([], "empty none"),
+        },
+        compare=False,
+    ),
+    "interop.gymnasium_env": Example(
+        {
+            "plant": ROBOT,
+            "reference": references.hold(ROBOT, Q),
+            "t_end": number(0.5, negative=False),
+            "dt": number(0.25, negative=False),
+            "control_dt": number(0.5, negative=False),
+            "controller": Argument(LAW, "none"),
+            "start": None,
+            "num_envs": Argument(1, "none"),
+            "render_mode": None,
+            "options": interop.EnvironmentOptions(torque_limit=1.0, monitors=None),
+        },
+        compare=False,
+    ),
     "interop.to_state": Example({"robot": ROBOT, "q": Q, "v": V, "q0": Q}),
     "interop.from_state": Example({"robot": ROBOT, "x": np.concatenate((Q, V)), "q0": Q}),
     "interop.to_mujoco_model": Example({"robot": ARM}, compare=False),
