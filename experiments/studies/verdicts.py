@@ -121,7 +121,7 @@ def judged(loop: Any) -> Row:
 TEXT = """\
 # Right and wrong closed loops, and the methods that detect them
 
-This page shows how reliable each method is: it lists right and wrong closed loops with the verdict of each method.
+After this page you know how reliable each method is. It lists right and wrong loops with the verdict of each method.
 `experiments/studies/verdicts.py --page` writes the page; nothing on it is written by hand.
 
 | method | check |
