@@ -89,11 +89,12 @@ ON_ROBOT = {
     "state_space": "geomctrl.interop.state_space(robot, q, v, tau)",
     "simulate": "geomctrl.simulate(robot, controller, q0, v0, ...) or geomctrl.rollout(robot, ...)",
     # functions in other modules
-    "from_urdf": "geomctrl.load_urdf(path)", "tree": "robot.coupling.tree",
+    "tree": "robot.coupling.tree",
     "linearize": "geomctrl.derivatives.linearize(robot, q, v, tau)",
     "linearise": "geomctrl.derivatives.linearize(robot, q, v, tau)",
     "coriolis_transpose_product": "geomctrl.derivatives.coriolis_transpose_product(robot, q, v, x)",
     "to_numba": 'geomctrl.interop.to_numba(robot, "inverse_dynamics")',
+    "to_ptx": 'geomctrl.interop.to_ptx(robot, path, "inverse_dynamics")',
     "turning": "robot.is_rotational", "stiffness": "robot.springs.stiffness", "rest": "robot.springs.rest",
     **_each("dynamically_consistent_inverse null_space_projector", "geomctrl.operational_space.{name}(robot, q, J)"),
     "operational_inertia": 'geomctrl.operational_space.inertia(robot, q, "frame")',

@@ -4,6 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from geomctrl.errors import ArgumentError
@@ -128,6 +129,31 @@ class Robot(Mechanism, metaclass=_RobotType):
         return import_module("geomctrl.interop.mujoco_model").from_mujoco_model(model, ignore=ignore)
 
     @classmethod
+    def from_urdf(cls, source: str | Path, **options: Any) -> "Robot":
+        """Return the robot of a URDF file.
+
+        Parameters
+        ----------
+        source : str or Path
+            The file, or the XML text itself.
+        **options
+            Keyword arguments of `geomctrl.load_urdf`, for example `floating_base=True`.
+
+        Returns
+        -------
+        Robot
+            The result of `geomctrl.load_urdf`, which names the errors.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> text = '<robot name="block"><link name="base"/></robot>'
+        >>> gc.Robot.from_urdf(text, floating_base=True, physical="unchecked").nv
+        6
+        """
+        return import_module("geomctrl.models.io.urdf").load_urdf(source, **options)  # which imports this module
+
+    @classmethod
     def from_pinocchio(cls, model: Any, *, ignore: Iterable[str] = (), physical: str = "reported") -> "Robot":
         """Return the robot of a pinocchio.Model, with the numbers that the model has now.
 
@@ -218,7 +244,6 @@ class Robot(Mechanism, metaclass=_RobotType):
     to_casadi = export.to_casadi
     to_jax = export.to_jax
     to_torch = export.to_torch
-    to_ptx = gpu.to_ptx
     to_cuda = gpu.to_cuda
 
     def __getattr__(self, name: str):

@@ -210,7 +210,7 @@ def test_an_argument_that_is_written_wrong():
         gc.ArgumentError, match=r"^actuator_: geomctrl.Plant has no such argument; did you mean actuators"
     ):
         gc.Plant(ROBOT, actuator_=None)  # pyright: ignore[reportCallIssue]
-    with pytest.raises(gc.ArgumentError, match=r"^zzz: .*; expected method, every, strict, compiled$"):
+    with pytest.raises(gc.ArgumentError, match=r"^zzz: .*; expected method, every, strict, compiled, device$"):
         gc.SimulationOptions(zzz=1)  # pyright: ignore[reportCallIssue]
     with pytest.raises(TypeError, match="missing 3 required"):
         gc.simulate(ROBOT, controller=None, q0=[0.0, 0.0])  # pyright: ignore[reportCallIssue]

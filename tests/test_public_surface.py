@@ -26,7 +26,7 @@ MAXIMUM = {
     "identification": 45,
     "inertia": 11,
     "integrators": 7,
-    "interop": 14,
+    "interop": 15,
     "measures": 9,
     "models": 16,
     "monitors": 17,

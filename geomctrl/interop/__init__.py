@@ -1,10 +1,11 @@
 """Exchange with other libraries: models and states of Pinocchio and MuJoCo, MuJoCo's dynamics as a plant,
-python-control systems, functions for numba code, and environments of Gymnasium.
+python-control systems, functions for numba code, kernels for GPUs, and environments of Gymnasium.
 """
 
 from typing import TYPE_CHECKING
 
 from geomctrl.other_names import unknown_names
+from geomctrl.terms.gpu import to_ptx
 from geomctrl.terms.numba_functions import to_numba
 
 from .environments import EnvironmentOptions, gymnasium_env
@@ -28,6 +29,7 @@ __all__ = [
     "to_numba",
     "to_pinocchio",
     "to_pinocchio_model",
+    "to_ptx",
     "to_state",
 ]
 

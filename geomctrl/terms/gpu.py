@@ -84,6 +84,8 @@ def to_ptx(
 
     Parameters
     ----------
+    robot : Robot
+        The robot.
     path : str or Path
         The file to write.
     term : str

@@ -9,7 +9,7 @@ from cuda_tools import LIBDEVICE, assembled, needs_libdevice, needs_ptxas
 from evaluation import evaluate
 from kernel_on_host import NONE, HostKernel
 
-from geomctrl import models
+from geomctrl import interop, models
 from geomctrl.compiler.arithmetic import Sizes
 from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.compiler.kernel_traces import structure, trace
@@ -350,27 +350,29 @@ def test_a_kernel_has_no_room_for_any_number_of_arguments():
 
 def test_to_ptx_has_the_robot_in_it(tmp_path):
     arm = models.panda()
-    path = arm.to_ptx(tmp_path / "arm.ptx", "forward_dynamics", capability=(8, 0))
+    path = interop.to_ptx(arm, tmp_path / "arm.ptx", "forward_dynamics", capability=(8, 0))
     text = path.read_text()
     assert "forward_dynamics(int64 states, const double q[states][7]," in text
     assert ".target sm_80" in text
     assert text.count(".param .u64") + text.count(".param .b64") >= 6
     assert ".param .f64" not in text
-    assert arm.to_ptx(tmp_path / "again.ptx", "forward_dynamics", capability=(8, 0)).read_text() == text
+    assert interop.to_ptx(arm, tmp_path / "again.ptx", "forward_dynamics", capability=(8, 0)).read_text() == text
     heavier = arm.with_payload(1.0, (0.0, 0.0, 0.1), 0.01 * np.eye(3))
-    assert heavier.to_ptx(tmp_path / "other.ptx", "forward_dynamics", capability=(8, 0)).read_text() != text
+    assert interop.to_ptx(heavier, tmp_path / "other.ptx", "forward_dynamics", capability=(8, 0)).read_text() != text
 
 
 @needs_ptxas
 def test_the_assembler_reads_the_file(tmp_path):
-    path = models.quadruped().to_ptx(tmp_path / "dog.ptx", "gravity_force", precision="float", capability=(8, 0))
+    path = interop.to_ptx(
+        models.quadruped(), tmp_path / "dog.ptx", "gravity_force", precision="float", capability=(8, 0)
+    )
     assembled(path.read_text(), "sm_80", "gravity_force", tmp_path)
 
 
 def test_bad_input(tmp_path):
     robot = models.two_link()
     with pytest.raises(NameNotFoundError, match=r"term: expected one of inverse_dynamics.* got 'inverse'"):
-        robot.to_ptx(tmp_path / "x.ptx", "inverse")
+        interop.to_ptx(robot, tmp_path / "x.ptx", "inverse")
     with pytest.raises(ArgumentError, match="precision: expected 'double' or 'float', got 'half'"):
-        robot.to_ptx(tmp_path / "x.ptx", precision="half")
+        interop.to_ptx(robot, tmp_path / "x.ptx", precision="half")
     assert list(tmp_path.iterdir()) == []

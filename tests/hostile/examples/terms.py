@@ -75,16 +75,16 @@ EXAMPLES = {
     ),
     "interop.to_numba": Example({"robot": ROBOT, "term": "pose", "frame": FRAME, "representation": "body"}),
     "Robot.to_casadi": Example({"term": "pose", "frame": FRAME, "representation": "body"}, ROBOT, compare=False),
-    "Robot.to_ptx": Example(
+    "interop.to_ptx": Example(
         {
+            "robot": ROBOT,
             "path": path("robot.ptx"),
             "term": "pose",
             "capability": (9, 0),
             "precision": "double",
             "frame": FRAME,
             "representation": "body",
-        },
-        ROBOT,
+        }
     ),
     "representations.change_of_representation": Example({"T": T, "source": "body", "target": "spatial"}),
     "representations.convert_twist": Example({"T": T, "V": TWIST, "source": "body", "target": "spatial"}),
