@@ -37,5 +37,8 @@ from .stability import assert_exponential as assert_exponential
 from .stability import assert_input_to_state_stable as assert_input_to_state_stable
 from .stability import exponential_rate as exponential_rate
 from .stability import input_to_state_gain as input_to_state_gain
+from .tubes.held import SampledCertificate as SampledCertificate
+from .tubes.held import certify_sampled as certify_sampled
+from .tubes.held import largest_certified_control_dt as largest_certified_control_dt
 from .tubes.reaching import reach as reach
 from .tubes.tube import Tube as Tube

@@ -44,7 +44,7 @@ STEP_ERRORS = {
     "a priori enclosure too small": ("if (distance <= G).all():", "if True:"),
     "half of the time": ("t[0, 0] = t[0, layout.time] = 0.5 * h", "t[0, 0] = t[0, layout.time] = 0.25 * h"),
     "defect not in the enclosure": ("layout.defect.stop)] = G", "layout.defect.stop)] = 0.0 * G"),
-    "defect of a branch": ("err, error = (err + G) * UP, 0.0", "err, error = err, 0.0"),
+    "defect of a branch": ("err = (err + G) * UP", "err = err * UP"),
     "dropped quadratic terms": ("err = (err + np.abs(total[:, layout.dropped]).sum(1)) * UP", "err = err * UP"),
     "errors not in the frame": ("np.abs(Q.T) @ err + gamma", "gamma"),
     "frame not in the frame": ("(np.abs(Q.T @ B).sum(1) + ", "("),

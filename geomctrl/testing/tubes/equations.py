@@ -62,7 +62,7 @@ class LoopEquations:
         self.inputs += [(TIME, 0)]
         self.constants = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist())}
         self.rates = [*loop.field[: self.n], *[0.0] * len(uncertain), 1.0]
-        self.signal = self._signal(signal)
+        self.name, self.signal = signal, self._signal(signal)
 
     def _extra(self, signal: Any) -> Callable[..., dict[str, Any]]:
         def extra(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[str, Any]:
@@ -109,26 +109,42 @@ class LoopEquations:
         return result[:, 1:] * result[:, :1]
 
     def compare_with_python(self, lower: np.ndarray, upper: np.ndarray, t_end: float) -> None:
-        """Raise UntraceableError if the traced rates differ from Python at random states in and near the box."""
+        """Raise UntraceableError if the traced rates or signal differ from Python at states in and near the box."""
         rng, p = np.random.default_rng(0), self.plant.robot.parameters.ravel()[self.uncertain]
         x = rng.uniform(lower, upper, (COMPARED_STATES, self.n))
         x[COMPARED_STATES // 2 :] += rng.normal(0.0, 0.5, (COMPARED_STATES - COMPARED_STATES // 2, self.n))
         t = rng.uniform(0.0, t_end, (COMPARED_STATES, 1))
-        traced = self.evaluated(self.loop.field[: self.n], np.hstack([x, np.tile(p, (len(x), 1)), t]))
+        expressions = [*self.loop.field[: self.n], *([] if self.signal is None else [self.signal])]
+        traced = self.evaluated(expressions, np.hstack([x, np.tile(p, (len(x), 1)), t]))
         for row, state, now in zip(traced, x, t[:, 0].tolist()):
             try:
                 with np.errstate(all="ignore"):
-                    python = self.python_rates(now, state)
+                    python = np.append(self.python_rates(now, state), self._python_signal(now, state))
             except Exception:  # the law may raise anything outside its domain
-                python = np.full(self.n, np.nan)
+                python = np.full(len(row), np.nan)
             size = np.maximum(np.abs(python), 1.0)
             same = (np.abs(row - python) <= ROUNDING_TOLERANCE * size.max()) | (np.isnan(row) & np.isnan(python))
             if not same.all():
                 k = int(np.argmin(same))
+                name = f"rate {k} of the state" if k < self.n else "the signal"
                 raise UntraceableError(
-                    f"the traced loop differs from Python: rate {k} of the state is {row[k]:.9g} in the trace and"
+                    f"the traced loop differs from Python: {name} is {row[k]:.9g} in the trace and"
                     f" {python[k]:.9g} in Python, at t = {now:.6g}, x = {state.tolist()}"
                 )
+
+    def _python_signal(self, t: float, x: np.ndarray) -> list[float]:
+        """The signal in Python, if there is one."""
+        if self.signal is None:
+            return []
+        q, v, z = self.loop.split(np.append(x, 0.0))
+        if callable(self.name):
+            return [float(self.name(t, q, v, z, self.plant))]
+        if self.name == "V":
+            return [float(self.controller.lyapunov(t, q, v, z, self.plant)[0])]
+        name, _, index = self.name.partition("[")
+        if name == "tau":
+            return [float(self.controller(t, q, v, z).tau[int(index[:-1])])]
+        return [float(x[{"q": 0, "v": len(q), "z": 2 * len(v)}[name] + int(index[:-1])])]
 
     def python_rates(self, t: float, x: np.ndarray, plant: Plant | None = None) -> np.ndarray:
         """The rates of (q, v, z), computed by the law and the plant in Python."""

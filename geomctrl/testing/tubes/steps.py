@@ -89,7 +89,7 @@ class Layout:
     def box(self, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
         """Rows of a box; its sides of positive length get the initial symbols in order."""
         wide = np.flatnonzero(hi > lo)
-        centre = 0.5 * lo + 0.5 * hi
+        centre = np.where(lo == hi, lo, 0.5 * lo + 0.5 * hi)
         C = np.zeros((len(lo), self.coefficients))
         C[:, 0] = centre
         half = np.nextafter(np.maximum(hi - centre, centre - lo), np.inf)
@@ -195,8 +195,31 @@ class Enclosure:
             return c, True
         return self.dynamics.series(self.layout, self.X, 2, hulls=True)[0], False
 
+    def endpoint(self, h: float) -> np.ndarray | None:
+        """The rows of the moving states after h, in as few steps as succeed; None if none do."""
+        start = self.X
+        for parts in (1, 4, 16):
+            self.X, self.t = start, 0.0
+            for _ in range(parts):
+                result = self._step(*self._series(), h / parts)
+                if result is None:
+                    break
+                self.X, self.t = result[0], self.t + h / parts
+                self.X[-1, 0] = self.t
+            else:
+                return self.X[: self.dynamics.moving]
+        return None
+
     def _step(self, c: np.ndarray, taylor: bool, h: float) -> tuple[np.ndarray, np.ndarray, float] | None:
         """(State after h, enclosure meanwhile, error relative to the tolerance); None if h is too large."""
+        result = self._moved(c, taylor, h)
+        if result is None:
+            return None
+        total, err, E, error = result
+        X = self._reframed(total, err)
+        return None if X is None else (X, E, error)
+
+    def _moved(self, c: np.ndarray, taylor: bool, h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, float] | None:
         n, layout = self.dynamics.moving, self.layout
         a_priori = self._a_priori(c, h)
         if a_priori is None:
@@ -211,12 +234,10 @@ class Enclosure:
             start = 0.5 * lo + 0.5 * hi
             rest = (0.5 * (hi - lo) + EPS * (np.abs(lo) + np.abs(hi))) * UP + LEAST
             total, err = self._horner(c[:n], K, h, start, rest)
-            error = float((h ** (K + 1) * rest / width).max()) / STEP_TOLERANCE
-        else:
-            total, err = self._horner(c[:n], 2, h, np.zeros(n), np.zeros(n))
-            err, error = (err + G) * UP, 0.0
-        X = self._reframed(total, err)
-        return None if X is None else (X, E, error)
+            return total, err, E, float((h ** (K + 1) * rest / width).max()) / STEP_TOLERANCE
+        total, err = self._horner(c[:n], 2, h, np.zeros(n), np.zeros(n))
+        err = (err + G) * UP
+        return total, err, E, 0.0
 
     def _horner(
         self, c: np.ndarray, order: int, h: float, start: np.ndarray, rest: np.ndarray

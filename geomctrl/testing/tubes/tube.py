@@ -175,6 +175,7 @@ class Tube:
         if last < first:
             raise ArgumentError(f"end: expected a time from start = {first:g} s on, got {last:g}")
         equations = LoopEquations(self.equations.controller, self.equations.plant, self.equations.uncertain, signal)
+        equations.compare_with_python(self.lower[: self._n], self.upper[: self._n], self.t_end)
         lo, hi = self._signal_bounds(equations, first, last)
         name = signal if isinstance(signal, str) else getattr(signal, "__name__", "signal")
         limits = (

@@ -61,6 +61,13 @@ PERIOD = number(0.03125, positive=True)
 LEVEL = {"level": number(0.125, negative=False), "horizon": number(0.0625, positive=True)}
 TUBE = gc.testing.reach(SLIDER, LAW, (np.array([0.4, 0.0]), np.array([0.5, 0.1])), 0.25)
 BOUNDS = Argument((np.array([-1.0, -1.0]), np.array([1.0, 1.0])))
+SAMPLED = {
+    "controller": LAW,
+    "plant": SLIDER,
+    "box": Argument((0.5, 0.5)),
+    "outside": Argument((0.45, 0.45), "number"),
+    "budget": 2000,
+}
 OVER = {"make": make, "over": {"kp": (1.0, 2.0)}, "measure": rate}
 EXAMPLES = {
     "testing.assert_exponential": Example(
@@ -129,6 +136,12 @@ EXAMPLES = {
     "testing.Tube.motions": Example({"samples": 2, "seed": 1}, TUBE),
     "testing.Tube.plot": Example({"signals": Argument(["q[0]"], "none"), "samples": 2}, TUBE, compare=False),
     "testing.Tube.summary": Example({}, TUBE),
+    "testing.certify_sampled": Example(
+        {**SAMPLED, "control_dt": PERIOD, "progress": Argument(False, "all")}, compare=False
+    ),
+    "testing.largest_certified_control_dt": Example(
+        {**SAMPLED, "shortest": PERIOD, "longest": number(0.03515625, positive=True)}, forms=["shortest"]
+    ),
     "testing.worst_case": Example(
         {**OVER, "level": number(0.125, negative=False), "points": 1, **SEARCH}, forms=["level"]
     ),
@@ -137,5 +150,6 @@ EXAMPLES = {
 LEFT_OUT = {
     "testing.Tube": "made by testing.reach",
     "TubeCheck": "made by a Tube",
+    "testing.SampledCertificate": "made by certify_sampled",
     "Robustness": "made by what it is the result of",
 }

@@ -1,0 +1,352 @@
+"""Proofs about sampled control: with the command held for control_dt, V at the next sample is smaller.
+
+A part of the box is one set of samples. The command is the law's Taylor model on it, at rest for control_dt. W, the
+change of V since the sample, is one more state: its rate is the derivative of V along the plant with the held command.
+V itself is never subtracted, and W is as small as control_dt times V'.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import number
+from geomctrl.control.compiled.proving import NUMBERS, STATE, TIME, TracedClosedLoop, trace_closed_loop
+from geomctrl.control.plant import Plant
+from geomctrl.control.progress import progress_function
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+from geomctrl.testing.certificates.arguments import (
+    domain_text,
+    equilibrium_of,
+    half_axes,
+    half_widths,
+    require_autonomous,
+)
+from geomctrl.testing.certificates.certificate import PROVED, REFUTED, UNDECIDED
+from geomctrl.testing.certificates.validity import is_continuous_everywhere, vacuous
+from geomctrl.testing.settings import Box, Budget, box_of, budget_of
+from geomctrl.tracing.arrays import symbol_array
+from geomctrl.tracing.proofs.operation_rows import OperationRows
+from geomctrl.tracing.untraceable import UntraceableError
+
+from .equations import LoopEquations, checked_plant
+from .steps import ERR, UP, Dynamics, Enclosure, bounds, series
+
+HELD, CHANGE = 11, 12  # further arrays of the graph: the held command, the change of V
+ORDER = 3  # of the Taylor series over one sample
+ROUNDING = 2.0**-38  # relative bound of the rounding of sums and eigenvalues of a few dozen numbers
+ASCENTS = 12
+PRECISION = 1.1  # relative precision of the largest control_dt
+MIN_SIDE_RATIO = 1e-4  # of a part of the box that is divided further
+
+
+@dataclass(frozen=True, eq=False)
+class SampledCertificate:
+    """The result of `certify_sampled`; true if the claim is proved.
+
+    Attributes
+    ----------
+    status : str
+        "proved", "refuted" or "undecided".
+    claim : str
+    control_dt : float
+        Hold time of a command [s].
+    boxes, seconds : int, float
+        Cost of the proof.
+    share_left : float
+        Fraction of the box that is not decided.
+    counterexample : array (2 nv,) or None
+        A state (q, v) at a sample after which V is not smaller, proved for this state.
+    """
+
+    status: str
+    claim: str
+    control_dt: float
+    boxes: int
+    seconds: float
+    share_left: float = 0.0
+    counterexample: np.ndarray | None = None
+
+    def __bool__(self) -> bool:
+        return self.status == PROVED
+
+    def __str__(self) -> str:
+        out = [f"{self.status}: {self.claim} ({self.boxes} boxes, {self.seconds:.3g} s)"]
+        if self.counterexample is not None:
+            out.append(f"violated at (q, v) = {self.counterexample.tolist()}")
+        if self.status == UNDECIDED:
+            out.append(
+                f"{100.0 * self.share_left:.3g} % of the box is left: try a larger `outside`, a smaller box or"
+                " control_dt, or more boxes in `budget`"
+            )
+        out.append("a proof is about the sampled loop with a held command, in exact arithmetic, without delay")
+        return "\n".join(out)
+
+
+def certify_sampled(
+    controller: Any,
+    plant: Plant | Robot,
+    box: Box | tuple[ArrayLike, ArrayLike],
+    control_dt: float,
+    *,
+    outside: float | tuple[ArrayLike, ArrayLike],
+    budget: Budget | int = 20_000,
+    progress: bool | Callable[[float], Any] = False,
+) -> SampledCertificate:
+    """Prove that V at the next sample is smaller, with the command held for control_dt, from each state of a box.
+
+    Parameters
+    ----------
+    controller : Controller
+        A controller without state z, at a set point, with `lyapunov`.
+    plant : Plant or Robot
+        The true robot; see `reach`.
+    box : Box, or a pair (q, v)
+        The states at a sample, as a `Box` or as half widths about the equilibrium [rad or m, rad/s or m/s].
+    control_dt : float
+        Hold time of a command [s].
+    outside : float or pair (q, v)
+        The claim leaves out the ellipsoid with these half axes about the equilibrium; a number r means (r, r / 0.2 s).
+        Near the equilibrium the error of holding exceeds the decrease of V.
+    budget : Budget or int
+        Limits of the proof, or only the number of boxes.
+    progress : bool or function
+        True for a bar, or a function that is called with the decided fraction of the box.
+
+    Returns
+    -------
+    SampledCertificate
+
+    Raises
+    ------
+    ArgumentError
+        For arguments that do not fit.
+    UntraceableError
+        If the law can not be traced, or its trace differs from Python.
+
+    Notes
+    -----
+    Proved is: for each real state x of the box outside the ellipsoid, the motion that starts at x with the constant
+    command tau(x) exists for control_dt and ends with a smaller V. The motion may leave the box. V <= level is kept at
+    the samples if {V <= level} lies in the box and contains what can be reached from the ellipsoid in one sample.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> law = gc.controllers.PDGravity(arm, [0.0, 0.0], kp=50.0, kd=20.0, strict=True)
+    >>> bool(gc.testing.certify_sampled(law, arm, (0.05, 0.2), 0.001, outside=(0.04, 0.16)))
+    True
+    """
+    problem = _SampledLoop(controller, plant, box, outside)
+    control_dt = _seconds("control_dt", control_dt)
+    with progress_function(progress, "certifying") as report:
+        return problem.certificate(control_dt, budget_of(budget), report)
+
+
+def largest_certified_control_dt(
+    controller: Any,
+    plant: Plant | Robot,
+    box: Box | tuple[ArrayLike, ArrayLike],
+    *,
+    outside: float | tuple[ArrayLike, ArrayLike],
+    shortest: float = 1e-4,
+    longest: float = 0.1,
+    budget: Budget | int = 20_000,
+) -> float:
+    """Return a control_dt [s] for which `certify_sampled` proves that V falls; 10 % more is not proved.
+
+    The result lies between `shortest` and `longest` and is found by bisection. It is a lower estimate of the longest
+    period with this property, where `largest_control_dt` is an upper one. Arguments and exceptions are those of
+    `certify_sampled`.
+
+    Raises ArgumentError if the claim is not proved at `shortest`.
+    """
+    low, high = _seconds("shortest", shortest), _seconds("longest", longest)
+    if not low < high:
+        raise ArgumentError(f"shortest, longest: expected a shorter and a longer period, got {low:g} and {high:g}")
+    problem, budget = _SampledLoop(controller, plant, box, outside), budget_of(budget)
+    first = problem.certificate(low, budget)
+    if not first:
+        raise ArgumentError(f"shortest: expected a period for which V is proved to fall, got {low:g} s: {first}")
+    if problem.certificate(high, budget):
+        return high
+    while high > PRECISION * low:
+        middle = float(np.sqrt(low * high))
+        if problem.certificate(middle, budget):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+class _SampledLoop:
+    """The loop with a held command: states (q, v), the change W of V, then the command, then time."""
+
+    def __init__(self, controller: Any, plant: Any, box: Any, outside: Any):
+        self.plant, self.controller, box = checked_plant(plant), controller, box_of(box)
+        require_autonomous(controller, self.plant)
+        if box.times is not None:
+            raise ArgumentError(f"box: expected a Box without `times`, got {box!r:.80}")
+        if not hasattr(controller, "lyapunov"):
+            raise ArgumentError(f"controller: expected one with lyapunov(t, q, v, z, plant), got {controller!r:.60}")
+        robot = self.plant.robot
+        self.n = robot.nv
+        q_d = equilibrium_of(controller, robot, box.equilibrium)
+        self.half, self.ball = half_widths("box", (box.q, box.v), robot), half_axes(outside, robot)
+        if vacuous(self.half, self.ball):
+            raise ArgumentError(f"outside: expected a ball smaller than the box, got half axes {self.ball.tolist()}")
+        self.centre = np.concatenate([q_d, np.zeros(self.n)])
+        self.domain = domain_text(self.half, robot, 0.0)
+        loop = trace_closed_loop(self.plant, controller, self._extra)
+        self._require_smooth(loop)
+        compared = LoopEquations(controller, self.plant, np.zeros(0, int), "V")
+        compared.compare_with_python(self.centre - self.half, self.centre + self.half, 1.0)
+        self.dynamics, self.law = self._rows(loop)
+
+    def _extra(self, parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[str, Any]:
+        tau = symbol_array([t.graph.load(HELD, k) for k in range(len(command.tau))], (len(command.tau),))
+        return {"vdot": parts.plant.acceleration(t, q, v, tau)}
+
+    def _require_smooth(self, loop: TracedClosedLoop) -> None:
+        ends = [loop.graph.operand(x) for x in (loop.value, *loop.command.tau.tolist(), *loop.extra["vdot"].tolist())]
+        if loop.t.index in loop.graph.needed(ends):
+            raise UntraceableError("controller: the law, V or the plant depends on time: expected a set point")
+        if not is_continuous_everywhere(loop):
+            raise UntraceableError(
+                "controller: V is not shown to be continuous, so its rate does not say how it changes"
+            )
+
+    def _rows(self, loop: TracedClosedLoop) -> tuple[Dynamics, OperationRows]:
+        n, tau = self.n, np.ravel(loop.command.tau).tolist()
+        _, v, _ = loop.split(loop.y)
+        vdot = np.ravel(loop.extra["vdot"]).tolist()
+        change = loop.along(loop.value, [*v.tolist(), *vdot, 0.0], pace=0.0)
+        inputs = [*((STATE, k) for k in range(2 * n)), (CHANGE, 0), *((HELD, k) for k in range(len(tau))), (TIME, 0)]
+        constants = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist())}
+        good = [] if loop.good is True else [loop.good]
+        rates = [*v.tolist(), *vdot, change, *[0.0] * len(tau), 1.0]
+        rows = OperationRows(loop.graph, inputs, rates, constants, good)
+        return Dynamics(rows, 2 * n + 1), OperationRows(loop.graph, inputs, [], constants, [*tau, *good])
+
+    def certificate(
+        self, control_dt: float, budget: Budget, report: Callable[[float], Any] = lambda fraction: None
+    ) -> SampledCertificate:
+        """Divide the box until V is proved to fall in all parts, or a state is found from which it does not."""
+        started, count, share_done = time.perf_counter(), 0, 0.0
+        claim = f"V falls from each sample to the next, {control_dt:g} s later, outside the ball, for {self.domain}"
+        waiting = [(-self.half, self.half, 1.0)]
+        status, counterexample, stuck = PROVED, None, 0.0
+        while waiting and count < budget.boxes and time.perf_counter() - started < budget.seconds:
+            lo, hi, share = waiting.pop()
+            if self._is_in_ball(lo, hi):
+                share_done += share
+                continue
+            count += 1
+            change, W = self._change(lo, hi, control_dt)
+            if change[1] < 0.0:
+                share_done += share
+                report(min(share_done, 1.0))
+                continue
+            middle = 0.5 * (lo + hi)
+            if not change[0] < 0.0 or (W is not None and W[0] >= 0.0):
+                at_middle, _ = self._change(middle, middle, control_dt)
+                if at_middle[0] >= 0.0 and ((middle / self.ball) ** 2).sum() > 1.0 + 1e-12:
+                    status, counterexample = REFUTED, self.centre + middle
+                    break
+            side = self._side(lo, hi, W)
+            if (hi - lo)[side] < MIN_SIDE_RATIO * 2.0 * self.half[side]:
+                stuck += share
+                continue
+            low, high = hi.copy(), lo.copy()
+            low[side] = high[side] = middle[side]
+            waiting += [(lo, low, 0.5 * share), (high, hi, 0.5 * share)]
+        left = stuck + sum(share for _, _, share in waiting)
+        if status == PROVED and left > 0.0:
+            status = UNDECIDED
+        seconds = time.perf_counter() - started
+        return SampledCertificate(status, claim, control_dt, count, seconds, left, counterexample)
+
+    def _is_in_ball(self, lo: np.ndarray, hi: np.ndarray) -> bool:
+        """Whether the ellipsoid certainly contains the box; a point may be at its boundary."""
+        far = np.maximum(np.abs(lo), np.abs(hi))
+        return bool(((far / self.ball) ** 2).sum() < 1.0 - 1e-12)
+
+    def _change(self, lo: np.ndarray, hi: np.ndarray, control_dt: float) -> tuple[tuple[float, float], Any]:
+        """(Bounds of the change of V over one sample, its Taylor model or None)."""
+        n, unknown = 2 * self.n, (-np.inf, np.inf)
+        rest = np.zeros(self.dynamics.states - n)
+        lower = np.nextafter(self.centre + lo, -np.inf) if (hi > lo).any() else self.centre + lo
+        upper = np.nextafter(self.centre + hi, np.inf) if (hi > lo).any() else lower
+        enclosure = Enclosure(self.dynamics, np.append(lower, rest), np.append(upper, rest), ORDER)
+        _, values = series(self.law, enclosure.layout, enclosure.X, 1)
+        commands = self.dynamics.states - n - 2
+        if not np.isfinite(values[:commands, 0]).all() or (len(values) > commands and values[-1, 0] != 1.0):
+            return unknown, None
+        enclosure.X[n + 1 : -1] = values[:commands]
+        rows = enclosure.endpoint(control_dt)
+        if rows is None:
+            return unknown, None
+        W, layout = rows[n], enclosure.layout
+        k = layout.initial
+        rest = float(np.abs(W[1 + k : 1 + layout.symbols]).sum() + W[ERR]) * UP
+        A = np.zeros((k, k))
+        i, j = np.triu_indices(layout.quadratic)
+        kept = j < k
+        A[i[kept], j[kept]] = 0.5 * W[1 + layout.symbols : ERR][kept]
+        low, high = bounds(W)
+        upper = self._upper(float(W[0]), W[1 : 1 + k], A + A.T, 0.5 * (lo + hi), 0.5 * (hi - lo)) + rest if k else high
+        return (float(low), min(float(high), upper)), W
+
+    def _upper(self, c: float, b: np.ndarray, A: np.ndarray, centre: np.ndarray, half: np.ndarray) -> float:
+        """An upper bound of c + b.e + e.A e for |e_j| <= 1 where x = centre + half e is not in the ball.
+
+        There the polynomial is at most itself plus mu (sum (x / ball)^2 - 1) for any mu >= 0, which is concave for a
+        small mu. A concave polynomial is below its tangent plane at any point, such as its approximate maximum.
+        """
+        scaled = half / self.ball
+        weight = np.diag(scaled**2)
+        eigenvalues = np.linalg.eigvalsh(A / scaled[:, None] / scaled)
+        largest, best = max(-float(eigenvalues[-1]), 0.0), np.inf
+        reach = np.abs(centre) + half
+        offset = 2.0**-48 * (np.abs(self.centre) + reach) / self.ball  # of x / ball, rounded
+        blur = float(((2.0 * reach / self.ball + offset) * offset).sum())
+        for mu in (0.0, 0.5 * largest, 0.95 * largest):
+            far = centre / self.ball
+            constant, B = c + mu * (float(far @ far) - 1.0), A + mu * weight
+            linear = b + 2.0 * mu * far * scaled
+            e = _approximate_maximum(linear, B)
+            slope = linear + 2.0 * B @ e
+            above = np.maximum(slope * (1.0 - e), slope * (-1.0 - e)).sum()
+            bend = max(0.0, float(np.linalg.eigvalsh(B)[-1]) + ROUNDING * float(np.abs(B).sum()))
+            size = abs(constant) + mu * (1.0 + far @ far) + 4.0 * (np.abs(linear).sum() + np.abs(B).sum())
+            value = constant + linear @ e + e @ B @ e + above + bend * ((1.0 + np.abs(e)) ** 2).sum()
+            best = min(best, float(value + ROUNDING * size + mu * blur))
+        return best
+
+    def _side(self, lo: np.ndarray, hi: np.ndarray, W: Any) -> int:
+        """The side along which the change of V varies most; without a Taylor model the longest one."""
+        if W is None:
+            return int(np.argmax((hi - lo) / self.half))
+        sides = np.flatnonzero(hi > lo)
+        return int(sides[np.argmax(np.abs(W[1 : 1 + len(sides)]))])
+
+
+def _approximate_maximum(b: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """A point of the box |e_j| <= 1 near the maximum of b.e + e.A e for a concave A, by coordinate ascent."""
+    e, curvature = np.zeros(len(b)), np.minimum(np.diag(A), -1e-300)
+    for _ in range(ASCENTS):
+        for j in range(len(b)):
+            rest = b[j] + 2.0 * (A[j] @ e - A[j, j] * e[j])
+            e[j] = min(1.0, max(-1.0, -0.5 * rest / curvature[j]))
+    return e
+
+
+def _seconds(name: str, x: Any) -> float:
+    return number(name, x, "seconds > 0, at most 10", lambda x: 0.0 < x <= 10.0)

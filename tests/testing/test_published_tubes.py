@@ -1,0 +1,71 @@
+"""Published problems of reachability analysis (ARCH-COMP, category NLN), with their specifications.
+
+Equations and specifications: Geretti et al., ARCH-COMP 2020 category report: continuous and hybrid systems with
+nonlinear dynamics, EPiC Series in Computing 74, as in JuliaReach's models of the same year.
+"""
+
+import numpy as np
+import pytest
+from testing import tube_battery
+
+from geomctrl.testing.tubes import steps
+from geomctrl.tracing.symbols import unary
+
+
+def quadrotor(t, y):
+    """Twelve states under a PD law of height, roll and pitch."""
+    x = [None, *y]
+    gravity, radius, arm, rotor, body = 9.81, 0.1, 0.5, 0.1, 1.0
+    m = body + 4.0 * rotor
+    Jx = Jy = 0.4 * body * radius**2 + 2.0 * arm**2 * rotor
+    Jz = 0.4 * body * radius**2 + 4.0 * arm**2 * rotor
+    F = m * gravity - 10.0 * (x[3] - 1.0) + 3.0 * x[6]
+    s7, c7, s8, c8, s9, c9 = (unary(f, x[k]) for k in (7, 8, 9) for f in ("sin", "cos"))
+    yaw = s7 / c8 * x[11] + c7 / c8 * x[12]
+    return [
+        c9 * c8 * x[4] + (s7 * c9 * s8 - c7 * s9) * x[5] + (c7 * c9 * s8 + s7 * s9) * x[6],
+        s9 * c8 * x[4] + (s7 * s9 * s8 + c7 * c9) * x[5] + (c7 * s9 * s8 - s7 * c9) * x[6],
+        s8 * x[4] - s7 * c8 * x[5] - c7 * c8 * x[6],
+        x[12] * x[5] - x[11] * x[6] - gravity * s8,
+        x[10] * x[6] - x[12] * x[4] + gravity * s7 * c8,
+        x[11] * x[4] - x[10] * x[5] + gravity * c7 * c8 - F / m,
+        x[10] + s8 * yaw,
+        c7 * x[11] - s7 * x[12],
+        yaw,
+        (Jy - Jz) / Jx * (x[11] * x[12]) + (-x[7] - x[10]) / Jx,
+        (Jz - Jx) / Jy * (x[10] * x[12]) + (-x[8] - x[11]) / Jy,
+        0.0 * x[12],
+    ]
+
+
+def laub_loomis(t, x):
+    return [
+        1.4 * x[2] - 0.9 * x[0],
+        2.5 * x[4] - 1.5 * x[1],
+        0.6 * x[6] - 0.8 * (x[1] * x[2]),
+        2.0 - 1.3 * (x[2] * x[3]),
+        0.7 * x[0] - x[3] * x[4],
+        0.3 * x[0] - 3.1 * x[5],
+        1.8 * x[5] - 1.6 * (x[1] * x[6]),
+    ]
+
+
+@pytest.mark.parametrize("radius", [0.1, 0.4])
+def test_the_quadrotor_meets_its_specification(radius):
+    """The height is below 1.4 until 5 s, above 0.9 after 1 s, and between 0.98 and 1.02 at 5 s."""
+    box = np.r_[np.full(6, radius), np.zeros(6)]
+    segments = tube_battery.tube(steps, quadrotor, -box, box, 5.0, order=5, step=2.0**-5)
+    assert segments[-1].end == 5.0
+    assert max(s.hull[1][2] for s in segments) < 1.4
+    assert min(s.hull[0][2] for s in segments if s.end >= 1.0) > 0.9
+    assert segments[-1].lo[2] > 0.98
+    assert segments[-1].hi[2] < 1.02
+
+
+def test_the_laub_loomis_network_meets_its_specification():
+    """x_4 is below 4.5 until 20 s."""
+    radius, limit = 0.01, 4.5
+    centre = np.array([1.2, 1.05, 1.5, 2.4, 1.0, 0.1, 0.45])
+    segments = tube_battery.tube(steps, laub_loomis, centre - radius, centre + radius, 20.0)
+    assert segments[-1].end == 20.0
+    assert max(s.hull[1][3] for s in segments) < limit
