@@ -16,7 +16,7 @@ from geomctrl.tracing.proofs.operation_rows import OperationRows
 from geomctrl.tracing.symbols import Graph, add, binary, compare, div, mul, neg, sub, unary, where
 
 FUNCTIONS = ("sin", "cos", "exp", "log", "sqrt", "tanh", "asin", "acos", "tan")
-mpmath.mp.dps = 50
+mpmath.mp.dps = 50  # decimal digits
 
 
 class OneStep:

@@ -8,7 +8,7 @@ the initial symbols e, and Q r s is a parallelepiped for everything that is not 
    coordinate, then |g| <= G for the whole step (Picard and Lindeloef; Makino and Berz 2003).
 2. The Taylor series of the solution in time from the set, to order K, with Lagrange's remainder: coefficient K + 1 on
    E. Where f is not smooth on E, because a branch is not decided there, the state at the end is p(h) + [-G, G] instead.
-3. P is kept as it comes. The rest is enclosed in a new frame Q, from a QR factorisation of the old one with its columns
+3. P is kept unchanged. The rest is enclosed in a new frame Q, from a QR factorisation of the old one with its columns
    in order of length, which avoids the wrapping effect (Lohner 1987; Nedialkov, Jackson and Corliss 1999, section 6).
 
 Parameters and held inputs are states at rest, and time is a state of rate 1.

@@ -292,7 +292,7 @@ class Tube:
         return f"{self.equations.plant.robot.name}  ·  {type(self.equations.controller).__name__}"
 
     def summary(self) -> str:
-        """What is proved, in words, with the bounds of each state at the end."""
+        """Say what is proved, with the bounds of each state at the end."""
         wide = int((self.upper > self.lower).sum())
         out = [f"All motions of {self._title()} from a box of {wide} dimensions are enclosed until {self.until:.6g} s"]
         out[0] += (
