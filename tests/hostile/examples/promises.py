@@ -61,6 +61,7 @@ PERIOD = number(0.03125, positive=True)
 LEVEL = {"level": number(0.125, negative=False), "horizon": number(0.0625, positive=True)}
 TUBE = gc.testing.reach(SLIDER, LAW, (np.array([0.4, 0.0]), np.array([0.5, 0.1])), 0.25)
 BOUNDS = Argument((np.array([-1.0, -1.0]), np.array([1.0, 1.0])))
+HOLD = number(0.00390625, positive=True)
 SAMPLED = {
     "controller": LAW,
     "plant": SLIDER,
@@ -137,10 +138,10 @@ EXAMPLES = {
     "testing.Tube.plot": Example({"signals": Argument(["q[0]"], "none"), "samples": 2}, TUBE, compare=False),
     "testing.Tube.summary": Example({}, TUBE),
     "testing.certify_sampled": Example(
-        {**SAMPLED, "control_dt": PERIOD, "progress": Argument(False, "all")}, compare=False
+        {**SAMPLED, "control_dt": HOLD, "progress": Argument(False, "all")}, compare=False
     ),
     "testing.largest_certified_control_dt": Example(
-        {**SAMPLED, "shortest": PERIOD, "longest": number(0.03515625, positive=True)}, forms=["shortest"]
+        {**SAMPLED, "shortest": HOLD, "longest": number(0.00421875, positive=True)}, forms=["shortest"]
     ),
     "testing.worst_case": Example(
         {**OVER, "level": number(0.125, negative=False), "points": 1, **SEARCH}, forms=["level"]
