@@ -275,8 +275,8 @@ class _SampledLoop:
 
     def _is_in_ball(self, lo: np.ndarray, hi: np.ndarray) -> bool:
         """Whether the ellipsoid certainly contains the box; a point may be at its boundary."""
-        far = np.maximum(np.abs(lo), np.abs(hi))
-        return bool(((far / self.ball) ** 2).sum() < 1.0 - 1e-12)
+        corner = np.maximum(np.abs(lo), np.abs(hi))
+        return bool(((corner / self.ball) ** 2).sum() < 1.0 - 1e-12)
 
     def _change(self, lo: np.ndarray, hi: np.ndarray, control_dt: float) -> tuple[tuple[float, float], Any]:
         """(Bounds of the change of V over one sample, its Taylor model or None)."""
@@ -318,14 +318,14 @@ class _SampledLoop:
         offset = 2.0**-48 * (np.abs(self.centre) + reach) / self.ball  # of x / ball, rounded
         blur = float(((2.0 * reach / self.ball + offset) * offset).sum())
         for mu in (0.0, 0.5 * largest, 0.95 * largest):
-            far = centre / self.ball
-            constant, B = c + mu * (float(far @ far) - 1.0), A + mu * weight
-            linear = b + 2.0 * mu * far * scaled
+            ratio = centre / self.ball
+            constant, B = c + mu * (float(ratio @ ratio) - 1.0), A + mu * weight
+            linear = b + 2.0 * mu * ratio * scaled
             e = _approximate_maximum(linear, B)
             slope = linear + 2.0 * B @ e
             above = np.maximum(slope * (1.0 - e), slope * (-1.0 - e)).sum()
             bend = max(0.0, float(np.linalg.eigvalsh(B)[-1]) + ROUNDING * float(np.abs(B).sum()))
-            size = abs(constant) + mu * (1.0 + far @ far) + 4.0 * (np.abs(linear).sum() + np.abs(B).sum())
+            size = abs(constant) + mu * (1.0 + ratio @ ratio) + 4.0 * (np.abs(linear).sum() + np.abs(B).sum())
             value = constant + linear @ e + e @ B @ e + above + bend * ((1.0 + np.abs(e)) ** 2).sum()
             best = min(best, float(value + ROUNDING * size + mu * blur))
         return best
