@@ -314,6 +314,37 @@ class Run(Samples):
         """
         return import_module("geomctrl.interop.run_tables").to_dataframe(self)
 
+    def to_mcap(self, path: str | Path) -> Path:
+        """Write the run as an MCAP file of ROS 2 messages, which Foxglove and Rerun show.
+
+        This needs the packages of `pip install 'geomctrl[mcap]'`.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, whose name ends with .mcap.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        ArgumentError
+            If the path is invalid, or the run was loaded without a plant.
+        GeomctrlError
+            If a package is missing or too old.
+
+        Notes
+        -----
+        Topics, with a message for each stored sample: `/joint_states` (q, v and applied torque of joints with one
+        degree of freedom), `/command` (tau), `/reference/joint_states`, `/tf` (bodies and frames in the world),
+        `/end_effector` and `/reference/end_effector` (poses of the last frame), `/signals/NAME` (V is `lyapunov`) and
+        `/monitors/NAME`. The metadata have the verdicts. `identification.Dataset.read` reads the joint states.
+        """
+        return import_module("geomctrl.interop.mcap_file").to_mcap(self, path)
+
     @classmethod
     def load(cls, path: str | os.PathLike, plant: Plant | Robot | None = None) -> Run:
         """Read a run that `save` wrote. Its `controller` is None, and its `plant` is the argument.

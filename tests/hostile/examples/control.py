@@ -108,6 +108,7 @@ EXAMPLES = {
     "Run.summary": Example({}, Fresh(run), compare=False),
     "Run.external_forces": Example({"at": Argument([0, 3], "none")}, Fresh(run), compare=False),
     "Run.to_dataframe": Example({}, Fresh(run), compare=False),
+    "Run.to_mcap": Example({"path": path("run.mcap")}, Fresh(run), compare=False),
     "Run.to_xarray": Example({}, Fresh(run), compare=False),
     "Run.tracking_error": Example({}, Fresh(run)),
     "Run.tracking_rms": Example({"after": number(0.0078125)}, Fresh(run)),
