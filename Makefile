@@ -62,6 +62,7 @@ bench: $(STAMPS)/bench
 	$(BIN)/python experiments/benchmarks/benchmark_integrators.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_exudyn.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_loops.py $(BENCH_OPTIONS)
+	$(BIN)/python experiments/benchmarks/benchmark_peers.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_gymnasium.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_cuda.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/collect.py
