@@ -39,6 +39,7 @@ NAMES = {
     "simulate": "control.loop",
     "simulate_many": "control.many",
     "sweep": "control.sweeping.sweep",
+    "tune": "control.hand_tuning.tune",
     "rollout": "motion.rollout",
     "se3": "lie.groups",
     "so3": "lie.groups",

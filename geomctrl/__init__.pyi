@@ -23,6 +23,7 @@ from .control.contracts import Desired as Desired
 from .control.contracts import Lyapunov as Lyapunov
 from .control.contracts import Reference as Reference
 from .control.friction.coulomb import Friction as Friction
+from .control.hand_tuning.tune import tune as tune
 from .control.loop import simulate as simulate
 from .control.many import simulate_many as simulate_many
 from .control.options import SimulationOptions as SimulationOptions

@@ -24,11 +24,12 @@ from .terminal import ERROR, Stdout, command_line, print_error
 
 UNEXPECTED = 70  # exit status after an error of geomctrl itself, EX_SOFTWARE of sysexits.h
 COMMANDS = (
-    "track", "sweep", "excite", "identify", "identify_load", "drive_gains", "show", "info", "check", "robots", "export",
+    "track", "tune", "sweep", "excite", "identify", "identify_load", "drive_gains", "show", "info", "check", "robots",
+    "export",
 )  # fmt: skip
-HELP = """Robot dynamics and control on Lie groups: simulate controllers and check their stability proofs, sweep
-parameters of closed loops, design motions for identification, identify robots, loads and drives from logs, show
-robots, check their dynamics, export them as C code.
+HELP = """Robot dynamics and control on Lie groups: simulate controllers and check their stability proofs, tune
+them by hand, sweep parameters of closed loops, design motions for identification, identify robots, loads and drives
+from logs, show robots, check their dynamics, export them as C code.
 
 Start with: `geomctrl track panda --controller slotine-li --payload 2.0`"""
 

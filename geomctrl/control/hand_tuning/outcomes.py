@@ -1,0 +1,121 @@
+"""The outcome of one setting: the run, its curves on a common time grid, measures and verdicts."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geomctrl.control.loop import simulate
+from geomctrl.control.measures import PeakTorque, SettlingTime, TrackingRMS
+from geomctrl.control.options import SimulationOptions
+from geomctrl.control.run import Run
+from geomctrl.errors import SimulationError
+from geomctrl.tracing.untraceable import UntraceableError
+
+from .controls import Loop
+
+CURVE_POINTS = 500
+STEPS_IN_PYTHON = 1000  # of a law that can not be compiled
+MIN_V = 1e-16  # smallest value of V in a logarithmic curve
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one monitor says: its name, "held", "VIOLATED", "UNRESOLVED" or "not measured", and numbers with advice."""
+
+    name: str
+    verdict: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run with its curves (title to array over `t`), measures (name to value and unit), verdicts and notes.
+
+    ok is True if the run reached its end and all monitors held. seconds: what building and simulating took.
+    """
+
+    run: Run
+    loop: Loop
+    t: np.ndarray
+    curves: dict[str, np.ndarray]
+    measures: dict[str, tuple[float, str]]
+    verdicts: list[Verdict]
+    notes: list[str]
+    seconds: float
+    t_end: float
+    every: int
+
+    @property
+    def ok(self) -> bool | None:
+        return self.run.ok
+
+
+def outcome_of(loop: Loop, t_end: float | None = None) -> Outcome:
+    """Simulate a loop, compiled or else a part of it in Python. Raises GeomctrlError if it has no sample."""
+    begin = time.perf_counter()
+    t_end, notes = loop.t_end if t_end is None else t_end, []
+    try:
+        run = simulated(loop, t_end, True)
+    except UntraceableError as error:
+        shorter = min(t_end, STEPS_IN_PYTHON * loop.dt)
+        run = simulated(loop, shorter, False)
+        t_end, whole = shorter, t_end
+        part = f", the first {shorter:g} s only" if shorter < whole else ""
+        notes.append(f"This law runs in Python{part}: {error}")
+    if not run.success:
+        notes.append(run.reason)
+    t = np.linspace(0.0, loop.t_end, CURVE_POINTS + 1)
+    curves = {title: np.interp(t, run.t, y, right=np.nan) for title, y in _curves(run).items()}
+    verdicts = [Verdict(m.name, m.verdict, _numbers(m)) for m in run.monitors.values()]
+    return Outcome(
+        run, loop, t, curves, _measures(run), verdicts, notes, time.perf_counter() - begin, t_end, _every(loop, t_end)
+    )
+
+
+def simulated(loop: Loop, t_end: float, compiled: bool) -> Run:
+    """The run of a loop, up to where it fails. Raises GeomctrlError if it fails before its first sample."""
+    options = SimulationOptions(every=_every(loop, t_end), compiled=compiled)
+    try:
+        return simulate(loop.plant, loop.controller, loop.q0, loop.v0, t_end, loop.dt, loop.control_dt, options=options)
+    except SimulationError as error:
+        if error.run is None or not len(error.run.t):
+            raise
+        return error.run
+
+
+def _every(loop: Loop, t_end: float) -> int:
+    return max(1, round(t_end / loop.dt / CURVE_POINTS))
+
+
+def _curves(run: Run) -> dict[str, np.ndarray]:
+    limits = np.asarray(run.plant.robot.limits.effort, float)
+    limited = np.isfinite(limits).all() and (limits > 0.0).all()
+    torque = np.abs(run.applied / limits if limited else run.applied).max(axis=1)
+    curves = {"largest torque / limit" if limited else "largest torque [N m, N]": torque}
+    error = run.tracking_error()
+    if error is not None:
+        curves = {"largest tracking error [rad, m]": np.abs(error).max(axis=1), **curves}
+    if "lyapunov" in run.signals:
+        curves["log10 V"] = np.log10(np.maximum(run.signals["lyapunov"], MIN_V))
+    return curves
+
+
+def _measures(run: Run) -> dict[str, tuple[float, str]]:
+    measures: dict[str, tuple[float, str]] = {}
+    if run.desired is not None:
+        for measure in (TrackingRMS(), SettlingTime()):
+            measures[measure.description] = measure(run), measure.units
+    measures["largest torque"] = PeakTorque()(run), "N m"
+    if "lyapunov" in run.signals:
+        V = run.signals["lyapunov"]
+        measures["largest growth of V"] = float((V - np.minimum.accumulate(V)).max()), "J"
+    return measures
+
+
+def _numbers(result: Any) -> str:
+    worst = f"{result.worst:.2g} at {result.t_worst:.3g} s, limit {result.limit:.0e}"
+    return f"{worst}: {result.explanation}" if result.explanation else worst

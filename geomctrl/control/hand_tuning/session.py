@@ -1,0 +1,212 @@
+"""`Session`: a setting with its history and pins, and one thread that computes the outcome of the latest setting."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from geomctrl.errors import ArgumentError, GeomctrlError
+
+from .controls import Controls, Settings
+from .edges import Edge, Region, find_edge, map_region
+from .outcomes import Outcome, outcome_of
+from .saving import code_of, save
+
+MAX_PINS = 4
+AT_REST = 0.3  # s without a change after which no slider is being dragged
+SAME_DRAG = 1.0  # s: later changes of the same control belong to one step of the history
+MIN_INTERVAL = 0.02  # s between outcomes that are shown while newer settings wait
+
+
+class Pin(NamedTuple):
+    """A setting that was kept for comparison, and its outcome."""
+
+    settings: Settings
+    outcome: Outcome
+
+
+class Session:
+    """The state of tuning. All methods may be called from any thread.
+
+    `shown` is called by the computing thread with each outcome that is not late, or with a message: that of the error
+    if an object refuses the setting, or of a search.
+    """
+
+    def __init__(self, controls: Controls, shown: Callable[[Outcome | str], None] = lambda _: None):
+        self.controls, self.shown = controls, shown
+        self.settings = controls.settings
+        self.pins: list[Pin] = []
+        self.edges: dict[str, Edge] = {}
+        self.region: Region | None = None
+        self.outcome: Outcome | None = None
+        self._settings_of_outcome: Settings = {}
+        self.dropped = 0  # outcomes that were not shown, because newer settings waited
+        self.latencies: list[float] = []  # s from a change to its outcome, before it is shown
+        self._history: list[Settings] = []
+        self._last: tuple[str | None, float] = (None, 0.0)
+        self._changed_at: float | None = None
+        self._shown_at = 0.0
+        self._lock, self._wanted, self._idle = threading.Lock(), threading.Event(), threading.Event()
+        self._jobs: list[Callable[[], None]] = []
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def start(self) -> None:
+        """Start the thread that computes, with the first setting."""
+        self._thread.start()
+        self._want()
+
+    def close(self) -> None:
+        self._closed = True
+        self._wanted.set()
+
+    def wait(self, seconds: float = 60.0) -> bool:
+        """Wait until the latest setting is computed, and all searches are done."""
+        return self._idle.wait(seconds)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing was changed for a moment, so that sliders may be moved without a fight with the user."""
+        return time.perf_counter() - self._last[1] > AT_REST
+
+    # --- settings ----------------------------------------------------------------------------------------------------
+
+    def change(self, key: str, value: float) -> None:
+        """Set one control. Changes of the same control within a second are one step of the history."""
+        self.controls[key]
+        with self._lock:
+            now = time.perf_counter()
+            if self.settings[key] == value:
+                return
+            if self._last[0] != key or now - self._last[1] > SAME_DRAG:
+                self._history.append(dict(self.settings))
+            self._last = key, now
+            self.settings = {**self.settings, key: float(value)}
+        self._want()
+
+    def apply(self, settings: Mapping[str, float]) -> None:
+        """Set several controls in one step of the history."""
+        for key in settings:
+            self.controls[key]
+        with self._lock:
+            self._history.append(dict(self.settings))
+            self._last = None, 0.0
+            self.settings = {**self.settings, **settings}
+        self._want()
+
+    def undo(self) -> bool:
+        """Return to the setting before the last change; False if there is none."""
+        with self._lock:
+            if not self._history:
+                return False
+            self.settings, self._last = self._history.pop(), (None, 0.0)
+        self._want()
+        return True
+
+    def pin(self) -> None:
+        """Keep the shown setting and its outcome for comparison. The oldest of more than four is dropped."""
+        if self.outcome is not None:
+            self.pins = [*self.pins, Pin(self._settings_of_outcome, self.outcome)][-MAX_PINS:]
+
+    def code(self) -> str:
+        """Python code that repeats the shown run."""
+        if self.outcome is None:
+            return ""
+        return code_of(self.controls, self.outcome.loop, self._settings_of_outcome, self.outcome)
+
+    def save(self, kind: str, folder: Path, key: str = "") -> Path:
+        """Save the shown setting as one of `saving.KINDS`; key: the control of a sweep."""
+        if self.outcome is None:
+            raise ArgumentError("save: there is no run yet")
+        return save(self.controls, self.outcome, self._settings_of_outcome, kind, folder, key)
+
+    # --- work of the thread ------------------------------------------------------------------------------------------
+
+    def search_edge(self, key: str) -> None:
+        """Find the edge of a control; a change of the setting ends the search."""
+        self.controls[key]
+
+        def job() -> None:
+            edge = find_edge(self.controls, self.settings, key, self._wanted_again)
+            if edge is not None:
+                self.edges[key] = edge
+            self.shown(f"{key}: the search ended with the change" if edge is None else str(edge))
+
+        self._add(job)
+
+    def search_region(self, x: str, y: str) -> None:
+        """Compute the map over two controls; a change of the setting ends it."""
+        self.controls[x], self.controls[y]
+
+        def job() -> None:
+            region = map_region(self.controls, self.settings, x, y, self._wanted_again)
+            if region is not None:
+                self.region = region
+            self.shown("the map ended with the change" if region is None else f"map of {x} and {y}")
+
+        self._add(job)
+
+    def compile_other_structures(self) -> None:
+        """Compile, when nothing else is wanted, the loops in which a friction or the load is zero or is not."""
+        for control in self.controls.by_key.values():
+            if control.key == "load.mass" or (".friction." in control.key and not control.is_entry):
+                self._add(lambda key=control.key: self._compile(key))
+
+    def _compile(self, key: str) -> None:
+        control = self.controls[key]
+        settings = {**self.settings, key: control.at(0.5) if control.value == 0.0 else control.value}
+        if not self._wanted_again():
+            with contextlib.suppress(GeomctrlError):  # moving the control shows the error
+                outcome_of(self.controls.loop(settings), self.controls.dt)
+
+    def _wanted_again(self) -> bool:
+        return self._changed_at is not None or self._closed
+
+    def _want(self) -> None:
+        self._changed_at = self._changed_at or time.perf_counter()
+        self._idle.clear()
+        self._wanted.set()
+
+    def _add(self, job: Callable[[], None]) -> None:
+        self._idle.clear()
+        self._jobs.append(job)
+        self._wanted.set()
+
+    def _work(self) -> None:
+        while self._wanted.wait():
+            self._wanted.clear()
+            if self._closed:
+                return
+            try:
+                while self._wanted_again() and not self._closed:
+                    self._compute()
+                while self._jobs and not self._wanted_again():
+                    self._jobs.pop(0)()
+            except Exception as error:  # users' code may raise anything; the page must stay alive
+                self.shown(f"{type(error).__name__}: {error}")
+            if not self._wanted.is_set():
+                if self._jobs or self._wanted_again():
+                    self._wanted.set()
+                else:
+                    self._idle.set()
+
+    def _compute(self) -> None:
+        since, settings = self._changed_at or time.perf_counter(), self.settings
+        self._changed_at = None
+        try:
+            outcome: Any = outcome_of(self.controls.loop(settings))
+        except GeomctrlError as error:
+            self.shown(str(error))
+            return
+        now = time.perf_counter()
+        if self._changed_at is not None and now - self._shown_at < MIN_INTERVAL:
+            self._changed_at, self.dropped = min(since, self._changed_at), self.dropped + 1
+            return
+        self.outcome, self._settings_of_outcome = outcome, settings
+        self.shown(outcome)
+        self._shown_at = time.perf_counter()
+        self.latencies.append(self._shown_at - since)

@@ -1,0 +1,335 @@
+"""The page of `geomctrl tune`: sliders for the numbers of a closed loop, the robot, curves, verdicts and measures.
+
+The page shows a session and passes on what the user does; it computes nothing. viser calls back from many threads and
+in any order, so a callback reads the slider's present value and never its own event.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geomctrl.errors import GeomctrlError
+from geomctrl.terms.kinematics import poses
+
+from .live import RATE
+from .scene import GHOST, Scene, all_poses, end_effector
+from .server import serve, stop
+
+STEP = 0.002  # of a slider from 0 to 1
+SAME = 1e-6  # positions that differ by less are one
+NOW, PINS = "#0072B2", ("#D55E00", "#009E73", "#CC79A7", "#8C8C8C")
+COLOURS = {"held": "#00875A", "VIOLATED": "#C62828", "UNRESOLVED": "#B26A00"}
+PANEL_WIDTH = 430  # pixels
+COPY = '<button onclick="navigator.clipboard.writeText(this.previousElementSibling.innerText)">copy</button>'
+
+
+class TuningPage:
+    """A page that shows a tuning session until `close`; open pages share one setting."""
+
+    def __init__(self, session: Any, port: int = 8080, token: str | None = None, folder: Path = Path("out/tune")):
+        self.session, self.folder, self._token = session, folder, token
+        self.robot = session.controls.plant.robot
+        self.drawn = 0  # outcomes that are on the page
+        self._lock, self._closed = threading.RLock(), threading.Event()
+        self._movie: tuple[np.ndarray, np.ndarray] | None = None
+        self._frame = 0
+        self._server: Any = serve(port, token)
+        try:
+            self._scene = Scene(self._server, self.robot, None, GHOST)
+            self._scene.surroundings(all_poses(self.robot, session.controls.loop(session.settings).q0[None]))
+            self._scene.aim_first()
+            self._server.on_client_connect(self._scene.aim)
+            self._add_controls()
+            self._add_results()
+        except BaseException:
+            stop(self._server)
+            raise
+        session.shown = self._show
+        session.start()
+        session.compile_other_structures()
+        threading.Thread(target=self._play, daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        """Address of the page."""
+        return f"http://localhost:{self._server.get_port()}" + (f"/?token={self._token}" if self._token else "")
+
+    def __repr__(self) -> str:
+        return "<TuningPage, closed>" if self._closed.is_set() else f"<TuningPage at {self.address}>"
+
+    def close(self) -> None:
+        """Close the page; further calls do nothing."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self.session.close()
+            stop(self._server)
+
+    def wait(self) -> None:
+        """Wait until the page is closed by another thread, or for Ctrl-C."""
+        while not self._closed.wait(1.0):
+            pass
+
+    # --- construction ------------------------------------------------------------------------------------------------
+
+    def _add_controls(self) -> None:
+        gui = self._server.gui
+        gui.configure_theme(show_logo=False, show_share_button=False)
+        gui.main_panel.dock_left()
+        self._actions = gui.add_button_group("setting", ("undo", "pin", "code"))
+        acts = {"undo": self._undo, "pin": self._pin, "code": self._show_code}
+        self._actions.on_click(lambda event: acts[event.target.value]())
+        self._playing = gui.add_checkbox("play", True)
+        self._time = gui.add_slider("time", 0.0, 1.0, STEP, 0.0, hint="share of the run")
+        self._time.on_update(lambda _: self._seek())
+        self._sliders: dict[str, Any] = {}
+        self._folders: dict[str, Any] = {}
+        self._marked: dict[str, Any] = {}
+        by_key = self.session.controls.by_key
+        for group in dict.fromkeys(control.group for control in by_key.values()):
+            controls = [control for control in by_key.values() if control.group == group]
+            entries = [control for control in controls if control.is_entry]
+            with gui.add_folder(group) as folder:
+                for control in controls:
+                    if control not in entries:
+                        self._add_slider(control, folder)
+                if entries:
+                    with gui.add_folder("entries", expand_by_default=False) as inner:
+                        for control in entries:
+                            self._add_slider(control, inner)
+
+    def _add_slider(self, control: Any, folder: Any) -> None:
+        edge, old = self.session.edges.get(control.key), self._sliders.get(control.key)
+        marks = () if edge is None or edge.held is None else ((control.position(edge.held), "edge"),)
+        settings = self.session.settings
+        slider = self._server.gui.add_slider(
+            _label(control, settings), 0.0, 1.0, STEP, control.position(settings[control.key]), marks=marks or None,
+            hint=f"{control.key}, from {control.low:.4g} to {control.high:.4g}", order=old.order if old else None,
+        )  # fmt: skip
+        if old is not None:
+            old.remove()
+        self._sliders[control.key], self._folders[control.key] = slider, folder
+        slider.on_update(lambda _, key=control.key: self._moved(key))
+
+    def _add_results(self) -> None:
+        gui = self._server.gui
+        panel, self._plots = gui.add_panel(), {}
+        keys = tuple(self.session.controls.by_key)
+        with panel.add_tab("run"):
+            self._status = gui.add_html("")
+            self._verdicts = gui.add_html("")
+            self._curves = gui.add_folder("curves")
+            self._measures = gui.add_html("")
+        with panel.add_tab("edges"):
+            self._x, self._y = (
+                gui.add_dropdown("control", keys),
+                gui.add_dropdown("and", keys, initial_value=keys[min(1, len(keys) - 1)]),
+            )
+            self._search = gui.add_button_group("find", ("edge", "map"))
+            self._search.on_click(lambda event: self._find(event.target.value))
+            self._message, self._map = gui.add_markdown(""), gui.add_folder("map")
+            self._cells: list[Any] = []
+            self._mapped: Any = None
+        with panel.add_tab("save"):
+            kinds = {
+                "run": "run.npz",
+                "settings": "settings.toml",
+                "sweep": "sweep.py",
+                "code": "loop.py",
+                "C": "law.c",
+            }
+            gui.add_markdown(f"Files go to `{self.folder}`. A sweep varies the control chosen under *edges*.")
+            saving = gui.add_button_group("save", tuple(kinds))
+            saving.on_click(lambda event: self._save(kinds[event.target.value]))
+            self._saved = gui.add_markdown("")
+        panel.dock_right()
+        panel.set_width(PANEL_WIDTH)
+
+    # --- what the user does ------------------------------------------------------------------------------------------
+
+    def _moved(self, key: str) -> None:
+        control, position = self.session.controls[key], self._sliders[key].value
+        if abs(position - control.position(self.session.settings[key])) > SAME:
+            self.session.change(key, control.at(position))
+
+    def _undo(self) -> None:
+        self.session.undo()
+        self._follow()
+
+    def _pin(self) -> None:
+        self.session.pin()
+        if self.session.outcome is not None:
+            self._draw(self.session.outcome)
+
+    def _show_code(self) -> None:
+        text = self.session.code()
+        with self._server.gui.add_modal("Python code of this run") as modal:
+            self._server.gui.add_html(
+                f'<pre id="code" style="overflow:auto;max-height:60vh">{html.escape(text)}</pre>{COPY}'
+            )
+            self._server.gui.add_button("close").on_click(lambda _: modal.close())
+
+    def _find(self, what_to_find: str) -> None:
+        self._message.content = "searching; a change of the setting ends the search"
+        if what_to_find == "edge":
+            self.session.search_edge(self._x.value)
+        else:
+            self.session.search_region(self._x.value, self._y.value)
+
+    def _save(self, kind: str) -> None:
+        try:
+            self._saved.content = f"wrote {_escaped(str(self.session.save(kind, self.folder, self._x.value)))}"
+        except (GeomctrlError, OSError) as error:
+            self._saved.content = _escaped(str(error))
+
+    def _seek(self) -> None:
+        if self._movie is not None and not self._playing.value:
+            self._frame = round(self._time.value * (len(self._movie[0]) - 1))
+            self._pose()
+
+    # --- what the session shows --------------------------------------------------------------------------------------
+
+    def _show(self, shown: Any) -> None:
+        if self._closed.is_set():
+            return
+        if isinstance(shown, str):
+            self._status.content = _line(COLOURS["VIOLATED"], shown) if shown else ""
+            self._message.content = _escaped(shown)
+            self._mark()
+            return
+        self._status.content = ""
+        self._draw(shown)
+        self._follow()
+
+    def _draw(self, outcome: Any) -> None:
+        with self._lock, self._server.atomic():
+            self._verdicts.content = "".join(
+                [_line(COLOURS.get(v.verdict, "#555"), f"{v.name}: {v.verdict}", v.text) for v in outcome.verdicts]
+                + [_line("#B26A00", note) for note in outcome.notes]
+            )
+            self._measures.content = _table(outcome, self.session.pins)
+            for title, y in outcome.curves.items():
+                self._plot(title, outcome.t, y)
+            run, count = outcome.run, max(2, round(outcome.run.t[-1] * RATE))
+            at = np.searchsorted(run.t, np.linspace(0.0, run.t[-1], count)).clip(0, len(run.t) - 1)
+            desired = run.q if run.desired is None else run.desired.q
+            self._movie = all_poses(self.robot, run.q[at]), all_poses(self.robot, desired[at])
+            if len(at) > 1:
+                path = poses(self.robot, run.q[at], end_effector(self.robot))[:, :3, 3]
+                self._scene.trail(path)
+        self._server.flush()
+        self.drawn += 1
+
+    def _plot(self, title: str, t: np.ndarray, y: np.ndarray) -> None:
+        empty = np.full(len(t), np.nan)
+        pins = [pin.outcome.curves.get(title, empty) for pin in self.session.pins]
+        data = (t, *pins, *[empty] * (len(PINS) - len(pins)), y)
+        if title in self._plots:
+            self._plots[title].data = data
+            return
+        series = [{"label": f"pin {k + 1}", "stroke": c, "width": 1.5} for k, c in enumerate(PINS)]
+        with self._curves:
+            self._plots[title] = self._server.gui.add_uplot(
+                data, ({"label": "t"}, *series, {"label": "now", "stroke": NOW, "width": 2}), height=160,
+                title=f"{title} over t [s]",
+                padding=(12, 12, 0, 0), scales={"x": {"time": False}}, legend={"show": False},
+            )  # fmt: skip
+
+    def _follow(self) -> None:
+        """Move sliders and labels to the setting, which another page or undo may have changed."""
+        settings = self.session.settings
+        with self._lock, self._server.atomic():
+            for key, slider in self._sliders.items():
+                control = self.session.controls[key]
+                position = control.position(settings[key])
+                if self.session.is_quiet and abs(slider.value - position) > STEP:
+                    slider.value = position
+                slider.label = _label(control, settings)
+
+    def _mark(self) -> None:
+        """Draw new edges on their sliders, and a new map."""
+        with self._lock:
+            for key, edge in [*self.session.edges.items()]:
+                if self._marked.get(key) is not edge:
+                    self._marked[key] = edge
+                    with self._folders[key]:
+                        self._add_slider(self.session.controls[key], self._folders[key])
+            region = self.session.region
+            if region is not None and region is not self._mapped:
+                self._mapped = region
+                self._add_map(region)
+
+    def _add_map(self, region: Any) -> None:
+        """A heat map, and for each of its rows buttons that set both controls."""
+        for handle in self._cells:
+            handle.remove()
+        with self._map:
+            self._cells = [self._server.gui.add_html(_heat_map(region))]
+            for j in reversed(range(len(region.y_values))):
+                names = [f"{x:.3g}" for x in region.x_values]
+                row = self._server.gui.add_button_group(f"{region.y_values[j]:.3g}", names, hint=region.y)
+                row.on_click(lambda event, j=j, names=names: self._go(region, names.index(event.target.value), j))
+                self._cells.append(row)
+
+    def _go(self, region: Any, i: int, j: int) -> None:
+        self.session.apply({region.x: float(region.x_values[i]), region.y: float(region.y_values[j])})
+        self._follow()
+
+    def _play(self) -> None:
+        while not self._closed.wait(1.0 / RATE):
+            if self._playing.value and self._movie is not None:
+                self._frame = (self._frame + 1) % len(self._movie[0])
+                with contextlib.suppress(Exception):  # the server may close meanwhile
+                    self._pose()
+
+    def _pose(self) -> None:
+        movie = self._movie
+        if movie is not None:
+            k = min(self._frame, len(movie[0]) - 1)
+            with self._server.atomic():
+                self._scene.show(movie[0][k], movie[1][k])
+
+
+def _label(control: Any, settings: Any) -> str:
+    value = settings[control.key]
+    return f"{control.name} x {value:.4g}" if control.scales else f"{control.name} {value:.4g} {control.unit}"[:34]
+
+
+def _line(colour: str, title: str, text: str = "") -> str:
+    style = f"color:{colour};font-size:0.85em;padding:1px 8px"
+    return f'<div style="{style}"><b>{html.escape(title)}</b> {html.escape(text)}</div>'
+
+
+def _table(outcome: Any, pins: Any) -> str:
+    """The measures, with the change since the last pinned setting."""
+    rows = []
+    for name, (value, unit) in outcome.measures.items():
+        before = pins[-1].outcome.measures.get(name, (np.nan, ""))[0] if pins else np.nan
+        change = f"{100.0 * (value / before - 1.0):+.1f} %" if before and np.isfinite([before, value]).all() else ""
+        number = f"{value:.4g} {unit}" if np.isfinite(value) else "never"
+        rows.append(f"<tr><td>{html.escape(name)}</td><td>{number}</td><td>{change}</td></tr>")
+    head = "<tr><th align=left>measure</th><th align=left>now</th><th align=left>since pin</th></tr>"
+    return f'<table style="font-size:0.85em;margin:8px;width:95%">{head}{"".join(rows)}</table>'
+
+
+def _heat_map(region: Any) -> str:
+    """A table of coloured cells: all monitors held, one is unresolved, or one is violated."""
+    colours = {1.0: COLOURS["held"], 0.0: COLOURS["UNRESOLVED"], -1.0: COLOURS["VIOLATED"]}
+    signs = {1.0: "held", 0.0: "?", -1.0: "x"}
+    rows = []
+    for y, verdicts in zip(region.y_values[::-1], region.verdicts[::-1]):
+        cells = "".join(f'<td style="background:{colours[v]};color:white">{signs[v]}</td>' for v in verdicts.tolist())
+        rows.append(f"<tr><th>{y:.3g}</th>{cells}</tr>")
+    head = "<tr><th></th>" + "".join(f"<th>{x:.3g}</th>" for x in region.x_values) + "</tr>"
+    names = html.escape(f"{region.x} to the right, {region.y} upwards; the buttons below go there")
+    return f'<div style="font-size:0.7em;padding:4px">{names}<table>{"".join(rows)}{head}</table></div>'
+
+
+def _escaped(text: str) -> str:
+    """Text for Markdown, because the page would evaluate expressions between braces."""
+    return "".join(c if c.isalnum() or c in " ,:;/." else f"\\{c}" for c in text)

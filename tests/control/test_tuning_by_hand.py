@@ -1,0 +1,267 @@
+"""Tuning by hand, without a browser: controls and ranges, history, pins, late results, edges, maps, saved files."""
+
+import dataclasses
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl import actuators, controllers, models, references, sensors
+from geomctrl.control.hand_tuning import saving
+from geomctrl.control.hand_tuning.controls import Controls, guessed_range
+from geomctrl.control.hand_tuning.edges import find_edge, map_region
+from geomctrl.control.hand_tuning.outcomes import Outcome, outcome_of
+from geomctrl.control.hand_tuning.session import MAX_PINS, Session
+
+ROBOT = models.two_link()
+MOTION = references.Sinusoids(ROBOT, [0.3, 0.5], amplitude=0.4, frequency=0.5)
+LAW = controllers.Passivity(ROBOT, MOTION, Lambda=5.0, K=[20.0, 10.0])
+PLANT = gc.Plant(ROBOT, gc.Friction(0.0, 0.0))
+
+
+def controls_of(plant=PLANT, law=LAW, **options):
+    return Controls(plant, law, 0.3, 1e-3, **options)
+
+
+@pytest.fixture
+def session():
+    session = Session(controls_of())
+    yield session
+    session.close()
+
+
+def test_numbers_of_law_reference_plant_and_load_are_controls():
+    plant = gc.Plant(
+        ROBOT,
+        gc.Friction([0.1, 0.2], 0.0, 0.05),
+        actuators=[actuators.TransportDelay(0.002), actuators.Saturation(50.0)],
+        sensors=[sensors.Encoder(noise=1e-4)],
+    )
+    controls = controls_of(plant, control_dt=1e-3)
+    expected = {
+        "law.Lambda", "law.K", "law.K[1]", "law.reference.amplitude", "law.reference.frequency",
+        "plant.friction.viscous", "plant.friction.viscous[0]", "plant.friction.coulomb", "plant.friction.smoothing",
+        "plant.actuators[0].delay", "plant.actuators[1].upper", "plant.sensors[0].noise", "load.mass", "load.centre[2]", "dt",
+    }  # fmt: skip
+    assert expected <= controls.by_key.keys()
+    assert not controls.notes
+    assert controls["law.Lambda"].unit == "1/s"
+    assert controls["plant.sensors[0].noise"].logarithmic
+    assert not controls["plant.friction.coulomb"].logarithmic
+
+
+def test_ranges_are_guessed_from_values_and_can_be_set():
+    assert guessed_range(5.0) == (0.5, 50.0)
+    assert guessed_range(0.0) == (0.0, 1.0)
+    assert guessed_range(-2.0) == (-6.0, 6.0)
+    assert (controls_of(ranges={"law.Lambda": (1.0, 100.0)})["law.Lambda"].high) == 100.0
+    control = controls_of()["law.Lambda"]
+    assert [control.at(p) for p in (0.0, 0.5, 1.0)] == [0.5, 5.0, 50.0]
+    assert control.position(control.at(0.25)) == pytest.approx(0.25, abs=1e-5)
+    with pytest.raises(gc.NameNotFoundError, match=r"law\.k"):
+        controls_of(ranges={"law.k": (1.0, 2.0)})
+    with pytest.raises(gc.ArgumentError, match="low < high"):
+        controls_of(ranges={"law.Lambda": (2.0, 1.0)})
+
+
+def test_metadata_of_a_dataclass_field_sets_unit_and_range():
+    @dataclasses.dataclass
+    class Gains:
+        kp: float = dataclasses.field(default=30.0, metadata={"unit": "N m/rad", "range": (1.0, 90.0)})
+
+    class Law:
+        def __init__(self, gains):
+            self.gains, self.kd = gains, 4.0
+
+        def __call__(self, t, q, v, z):
+            return gc.Command(-self.gains.kp * q - self.kd * v)
+
+    control = controls_of(law=Law(Gains()))["law.gains.kp"]
+    assert (control.unit, control.low, control.high) == ("N m/rad", 1.0, 90.0)
+
+
+def test_a_setting_is_the_loop_that_one_would_write_by_hand():
+    controls = controls_of()
+    settings = controls.settings | {
+        "law.K": 2.0, "law.K[1]": 7.0, "law.reference.amplitude": 0.2, "load.mass": 0.5, "load.centre[0]": 0.1,
+        "plant.friction.viscous": 0.3, "dt": 5e-4,
+    }  # fmt: skip
+    loop = controls.loop(settings)
+    motion = references.Sinusoids(ROBOT, [0.3, 0.5], amplitude=0.2, frequency=0.5)
+    law = controllers.Passivity(ROBOT, motion, Lambda=5.0, K=[40.0, 14.0])
+    plant = gc.Plant(ROBOT.with_payload(0.5, (0.1, 0.0, 0.0)), gc.Friction(0.3, 0.0))
+    begin = motion(0.0)
+    options = gc.SimulationOptions(compiled=False)
+    runs = [
+        gc.simulate(loop.plant, loop.controller, loop.q0, loop.v0, 0.05, loop.dt, options=options),
+        gc.simulate(plant, law, begin.q, begin.v, 0.05, 5e-4, options=options),
+    ]
+    assert runs[0].q.tobytes() == runs[1].q.tobytes()
+    assert runs[0].tau.tobytes() == runs[1].tau.tobytes()
+
+
+def test_history_joins_a_drag_and_undo_returns(session, monkeypatch):
+    start, now = session.settings, [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    for value in (6.0, 7.0, 8.0):
+        now[0] += 0.1
+        session.change("law.Lambda", value)
+    now[0] += 0.1
+    session.change("load.mass", 0.4)
+    now[0] += 5.0
+    session.change("load.mass", 0.5)
+    assert session.undo()
+    assert session.settings["load.mass"] == 0.4
+    assert session.undo()
+    assert (session.settings["law.Lambda"], session.settings["load.mass"]) == (8.0, 0.0)
+    assert session.undo()
+    assert session.settings == start
+    assert not session.undo()
+    with pytest.raises(gc.NameNotFoundError, match="known"):
+        session.change("law.nothing", 1.0)
+
+
+def test_the_last_setting_is_computed_and_a_refused_one_is_reported(session):
+    shown = []
+    session.shown = shown.append
+    session.start()
+    assert session.wait()
+    assert session.outcome.ok
+    session.change("load.mass", 1.0)
+    assert session.wait()
+    assert session.outcome.run.monitors["lyapunov"].verdict == "VIOLATED"
+    verdict = next(v for v in session.outcome.verdicts if v.name == "lyapunov")
+    assert session.outcome.run.monitors["lyapunov"].explanation in verdict.text
+    session.apply({"load.mass": 0.0, "plant.friction.coulomb": -1.0})
+    assert session.wait()
+    assert "coulomb" in shown[-1]
+    session.undo()
+    assert session.wait()
+    assert isinstance(shown[-1], Outcome)
+
+
+def test_late_results_are_dropped_and_the_last_is_shown(session, monkeypatch):
+    import geomctrl.control.hand_tuning.session as module
+
+    started, release, shown = threading.Event(), threading.Event(), []
+    session.start()
+    assert session.wait()
+    session.shown = shown.append
+
+    def slow(loop):
+        started.set()
+        assert release.wait(30)
+        session._shown_at = time.perf_counter()  # as if an outcome had just been shown
+        return outcome_of(loop)
+
+    monkeypatch.setattr(module, "outcome_of", slow)
+    monkeypatch.setattr(module, "MIN_INTERVAL", 30.0)
+    session.change("law.Lambda", 6.0)
+    assert started.wait(30)
+    session.change("law.Lambda", 7.0)
+    release.set()
+    assert session.wait()
+    assert session.dropped == 1
+    assert [outcome.loop.controller.Lambda[0, 0] for outcome in shown] == [7.0]
+
+
+def test_four_pins_are_kept(session):
+    session.start()
+    assert session.wait()
+    for k in range(MAX_PINS + 1):
+        session.apply({"law.Lambda": 5.0 + k})
+        assert session.wait()
+        session.pin()
+    assert [pin.settings["law.Lambda"] for pin in session.pins] == [6.0, 7.0, 8.0, 9.0]
+    assert session.pins[0].outcome.loop.controller.Lambda[0, 0] == 6.0
+
+
+def test_measures_agree_with_the_stored_run():
+    outcome = outcome_of(controls_of().loop(controls_of().settings | {"load.mass": 0.5}))
+    run = outcome.run
+    error = run.q - run.desired.q
+    assert outcome.measures["RMS of the tracking error"][0] == pytest.approx(np.sqrt((error**2).sum(axis=1).mean()))
+    assert outcome.measures["largest torque"][0] == np.abs(run.applied).max()
+    V = run.signals["lyapunov"]
+    growth = max(V[j] - V[i] for i in range(len(V)) for j in range(i, len(V)))
+    assert outcome.measures["largest growth of V"][0] == pytest.approx(growth)
+
+
+def test_a_law_that_can_not_be_compiled_runs_in_python_and_says_so():
+    class Law:
+        def __call__(self, t, q, v, z):
+            return gc.Command(np.array([float(str(-x)) for x in q]))
+
+    controls = Controls(ROBOT, Law(), 3.0, 1e-3)
+    outcome = outcome_of(controls.loop(controls.settings))
+    assert "runs in Python, the first 1 s only" in outcome.notes[0]
+    assert outcome.run.t[-1] == pytest.approx(1.0)
+
+
+class Damped:
+    """A law whose monitor holds up to a gain that is known."""
+
+    def __init__(self, gain):
+        self.gain = gain
+
+    def __call__(self, t, q, v, z):
+        return gc.Command((self.gain - 2.0) * v)
+
+    def lyapunov(self, t, q, v, z, plant):
+        return gc.Lyapunov(plant.robot.energy(q, v), (self.gain - 2.0) * v.dot(v))  # decreases for gains below 2
+
+
+def test_the_edge_is_where_the_promise_becomes_false():
+    controls = Controls(ROBOT, Damped(1.0), 0.3, 1e-3, start=(np.array([0.3, 0.5]), np.array([1.0, -2.0])))
+    edge = find_edge(controls, controls.settings, "law.gain")
+    assert edge.held <= 2.0 + 1e-3
+    assert edge.failed >= 2.0 - 1e-3
+    assert edge.failed / edge.held < 1.01
+    from_above = find_edge(controls, controls.settings | {"law.gain": 5.0}, "law.gain")
+    assert from_above.held == pytest.approx(edge.held, rel=0.01)
+    assert find_edge(controls, controls.settings, "law.gain", stopped=lambda: True) is None
+    harmless = find_edge(controls, controls.settings, "dt")
+    assert harmless.failed is None or harmless.held < harmless.failed
+    region = map_region(controls, controls.settings, "law.gain", "dt")
+    expected = np.where(region.x_values <= 2.0, 1.0, -1.0)
+    assert (region.verdicts[:3] == expected).all()
+
+
+def test_saved_settings_and_code_repeat_the_run(session, tmp_path):
+    session.start()
+    session.apply({"law.K": 1.7, "load.mass": 0.3, "plant.friction.viscous": 0.1})
+    assert session.wait()
+    first = session.outcome.run
+    names = {}
+    exec(session.code(), names)
+    assert names["run"].q.tobytes() == first.q.tobytes()
+    path = session.save("settings.toml", tmp_path)
+    assert saving.read_settings(session.controls, path) == session.controls.moved(session.settings)
+    assert gc.Run.load(session.save("run.npz", tmp_path)).q.tobytes() == first.q.tobytes()
+    assert "#include" in session.save("law.c", tmp_path).read_text()
+    with pytest.raises(gc.ArgumentError, match="kind"):
+        session.save("other", tmp_path)
+    (tmp_path / "bad.toml").write_text('[settings]\n"law.x" = 1.0\n')
+    with pytest.raises(gc.NameNotFoundError, match=r"law\.x"):
+        saving.read_settings(session.controls, tmp_path / "bad.toml")
+
+
+@pytest.mark.parametrize("key", ["law.K", "law.K[0]", "plant.friction.viscous", "load.mass", "load.centre[1]"])
+def test_a_saved_sweep_varies_one_control_around_the_setting(session, tmp_path, key):
+    session.start()
+    session.apply({"law.K": 1.7, "load.mass": 0.3, "law.Lambda": 4.0})
+    assert session.wait()
+    names = {}
+    exec(session.save("sweep.py", tmp_path, key).read_text(), names)
+    ((name, values),) = names["space"].items()
+    plant, law, q0, v0 = names["make"]({name: values[3]})
+    control = session.controls[key]
+    loop = session.controls.loop(session.settings | {key: control.at(3 / 8)})
+    state = 0.1, np.array([0.2, 0.4]), np.array([1.0, -1.0]), None
+    assert np.allclose(law(*state).tau, loop.controller(*state).tau, rtol=1e-12)
+    assert np.allclose(plant.robot.parameters, loop.plant.robot.parameters, rtol=1e-12)
+    assert np.allclose(plant.friction.viscous, loop.plant.friction.viscous)
+    assert (q0 == loop.q0).all()
+    assert (v0 == loop.v0).all()

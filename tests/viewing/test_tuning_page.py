@@ -1,0 +1,59 @@
+"""The page of `gc.tune` without a browser: bad arguments, what its handles show, closing."""
+
+import pytest
+
+import geomctrl as gc
+from geomctrl import controllers, models, references
+
+pytest.importorskip("viser")
+
+ROBOT = models.two_link()
+LAW = controllers.Passivity(ROBOT, references.Sinusoids(ROBOT, [0.3, 0.5], 0.4, 0.5), Lambda=5.0, K=20.0)
+
+
+@pytest.mark.parametrize(
+    ("argument", "options"),
+    [
+        ("plant", {"plant": 3}),
+        ("controller", {"controller": controllers.Passivity}),
+        ("t_end", {"t_end": -1.0}),
+        ("dt", {"dt": 0.0}),
+        ("start", {"start": 3.0}),
+        ("start", {"start": ([0.0], [0.0, 0.0])}),
+        ("ranges", {"ranges": {"law.Lambda": (3.0, 1.0)}}),
+        ("port", {"port": -1}),
+        ("token", {"token": "short"}),
+    ],
+)
+def test_bad_arguments_are_refused_before_a_server_starts(argument, options):
+    with pytest.raises(gc.GeomctrlError, match=argument):
+        gc.tune(**{"plant": ROBOT, "controller": LAW, **options})
+
+
+def test_sliders_drive_the_session_and_the_page_shows_its_results(tmp_path):
+    page = gc.tune(ROBOT, LAW, t_end=0.2, port=0, out=tmp_path)
+    try:
+        session = page.session
+        assert session.wait(120)
+        assert "lyapunov: held" in page._verdicts.content
+        control = session.controls["load.mass"]
+        page._sliders["load.mass"].value = 0.5
+        assert session.wait(60)
+        assert session.settings["load.mass"] == control.at(0.5)
+        assert "lyapunov: VIOLATED" in page._verdicts.content
+        page._pin()
+        page._undo()
+        assert session.wait(60)
+        assert session.settings["load.mass"] == 0.0
+        assert page._sliders["load.mass"].value == 0.0
+        assert "lyapunov: held" in page._verdicts.content
+        assert " %" in page._measures.content
+        page._x.value = "load.mass"
+        page._find("edge")
+        assert session.wait(120)
+        assert "load.mass" in page._message.content.replace("\\", "")
+        page._save("settings.toml")
+        assert (tmp_path / "settings.toml").exists()
+    finally:
+        page.close()
+    assert repr(page) == "<TuningPage, closed>"
