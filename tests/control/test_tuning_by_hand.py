@@ -43,7 +43,8 @@ def test_numbers_of_law_reference_plant_and_load_are_controls():
     expected = {
         "law.Lambda", "law.K", "law.K[1]", "law.reference.amplitude", "law.reference.frequency",
         "plant.friction.viscous", "plant.friction.viscous[0]", "plant.friction.coulomb", "plant.friction.smoothing",
-        "plant.actuators[0].delay", "plant.actuators[1].upper", "plant.sensors[0].noise", "load.mass", "load.centre[2]", "dt",
+        "plant.actuators[0].delay", "plant.actuators[1].upper", "plant.sensors[0].noise", "load.mass",
+        "load.centre[2]", "dt",
     }  # fmt: skip
     assert expected <= controls.by_key.keys()
     assert not controls.notes
