@@ -77,8 +77,7 @@ def save(
     if kind == "run.npz":
         return outcome.run.save(path)
     if kind == "law.c":
-        compiled_law(loop.controller, loop.plant.robot).to_c(path)
-        return path
+        return compiled_law(loop.controller, loop.plant.robot).to_c(folder / "c")[0]
     texts = {
         "settings.toml": lambda: settings_text(controls, settings),
         "sweep.py": lambda: sweep_of(controls, loop, settings, key),
