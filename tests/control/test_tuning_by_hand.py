@@ -241,7 +241,7 @@ def test_saved_settings_and_code_repeat_the_run(session, tmp_path):
     path = session.save("settings.toml", tmp_path)
     assert saving.read_settings(session.controls, path) == session.controls.moved(session.settings)
     assert gc.Run.load(session.save("run.npz", tmp_path)).q.tobytes() == first.q.tobytes()
-    assert "#include" in session.save("law.c", tmp_path).read_text()
+    assert "law_step(double t" in session.save("law.c", tmp_path).read_text()
     with pytest.raises(gc.ArgumentError, match="kind"):
         session.save("other", tmp_path)
     (tmp_path / "bad.toml").write_text('[settings]\n"law.x" = 1.0\n')

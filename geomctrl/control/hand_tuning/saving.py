@@ -77,7 +77,7 @@ def save(
     if kind == "run.npz":
         return outcome.run.save(path)
     if kind == "law.c":
-        return compiled_law(loop.controller, loop.plant.robot).to_c(folder / "c")[0]
+        return next(x for x in compiled_law(loop.controller, loop.plant.robot).to_c(folder / "c") if x.name == kind)
     texts = {
         "settings.toml": lambda: settings_text(controls, settings),
         "sweep.py": lambda: sweep_of(controls, loop, settings, key),
