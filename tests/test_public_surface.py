@@ -16,7 +16,7 @@ SLACK = 4  # if a part has so many callables less than its maximum, the maximum 
 # What each part has today. An entry grows only for a new implementation of a contract: a monitor, a law, an
 # actuator.
 MAXIMUM = {
-    "": 119,
+    "": 120,
     "actuators": 20,
     "control": 5,
     "controllers": 47,
