@@ -23,7 +23,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 
 from .closed_loop import Loop
 from .compiled.choice import Known, machine_for
-from .compiled.comparison import Comparison, spread_rows
+from .compiled.comparison import Comparison, fill_work_buffers, spread_rows
 from .compiled.lane_memory import LaneMemory
 from .compiled.machine import SAMPLE, STEP, Machine
 from .contracts import Controller, evaluated_once
@@ -289,6 +289,8 @@ class LoopRunner:
         """Copy the loop back from a lane; step or sample k is next."""
         self.k, self.next, self.k1 = k, phase, machine.take(lane, self.loop, self.record)
         self.record.steps = k - (phase == SAMPLE)
+        if phase == STEP:
+            fill_work_buffers(self.loop, self.record.watchers, machine.traced, self.time(k))
 
     def steps_until_change(self) -> int:
         """The step in which, or at whose end, the plant changes next."""

@@ -21,6 +21,7 @@ from scipy.interpolate import CubicSpline
 
 import geomctrl as gc
 from geomctrl import models
+from geomctrl.control.monitors import Monitor
 from geomctrl.tracing.untraceable import UntraceableError
 
 ROBOT, GOAL = models.two_link(), np.array([0.4, -0.3])
@@ -343,8 +344,45 @@ def test_an_idiom_means_the_same(name):
     python, compiled = (run(x, c, x.control_dt) for x, c in zip(laws, (False, True)))
     for part in ("q", "v", "tau"):
         np.testing.assert_allclose(getattr(compiled, part), getattr(python, part), rtol=1e-7, atol=1e-9, err_msg=part)
-    if laws[0].control_dt:
-        assert attributes(laws[0]) == attributes(laws[1])
+    assert attributes(laws[0]) == attributes(laws[1])
+
+
+class Seen(Law):
+    """A law with work buffers; `Writes` overwrites one of them after each of its calls."""
+
+    def setup(self):
+        self.torque, self.state, self.one_row = np.zeros(2), np.zeros(2), np.zeros((2, 2))
+
+    def tau(self, t, q, v):
+        self.torque[:] = pd(q, v)
+        self.state[:] = self.one_row[1] = v + t
+        return self.torque
+
+
+class Writes(Monitor):
+    name, description, limit = "writes", "sum of the buffer", 1e3
+
+    def start(self, plant, controller):
+        self.controller, self.rows = controller, [np.zeros(2)]
+        return True
+
+    def measure(self, sample):
+        self.controller.state[:] = self.rows[0][:] = 2.0 * sample.q
+        return self.controller.state.sum()
+
+
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize("method", ["MK4", "MK54"])
+def test_work_buffers_end_as_in_python(method, watched):
+    ends = []
+    for compiled in (False, True):
+        laws, monitors = [Seen(), Seen(), Seen()], [Writes()] * watched
+        options, start = gc.SimulationOptions(method, compiled=compiled), np.array([[0.0, 0.1], [0.2, -0.3]])
+        gc.simulate(ROBOT, laws[0], start[0], start[0], 0.3, 7e-3, None, monitors, options)
+        gc.simulate_many(ROBOT, laws[1:], start, start[::-1], 0.3, 7e-3, None, monitors, options)
+        ends.append([attributes(x) for x in laws] + [remembered(m.rows) for m in monitors])
+    assert ends[0] == ends[1]
+    assert len({str(end["one_row"]) for end in ends[0][:3]}) == 3  # three loops, three ends
 
 
 # --- what is refused, and that its advice works ------------------------------------------------------------------

@@ -57,6 +57,19 @@ def conditions_by_paths(x):
     return [np.where(near, 1.0, 2.0), np.where(either, 3.0, 4.0), same]
 
 
+def comparisons_after_comparisons(x):
+    """All comparisons of two numbers after one of them: some follow from it, nan included."""
+    a, b = x
+    out = [0.0, 0.0, 0.0]
+    for k, first in enumerate((lambda: a < b, lambda: a <= b, lambda: a == b)):
+        if first():
+            out[k] += 100.0
+        for digit, then in enumerate((lambda: a < b, lambda: a <= b, lambda: b < a, lambda: b <= a, lambda: a == b)):
+            if then():
+                out[k] += 2.0**digit
+    return out
+
+
 def undefined_elsewhere(x):
     return math.sqrt(x[0] - 1.0) if x[0] >= 1.0 else math.log(2.0 - x[0])
 
@@ -79,9 +92,10 @@ POINTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "f", [law, nested, boundaries, conditions_by_paths, undefined_elsewhere, raising, raising_otherwise]
-)
+FUNCTIONS = [law, nested, boundaries, conditions_by_paths, comparisons_after_comparisons]
+
+
+@pytest.mark.parametrize("f", [*FUNCTIONS, undefined_elsewhere, raising, raising_otherwise])
 def test_every_way_is_what_python_does(f):
     trace = traced(f, 2)
     with_results = 0

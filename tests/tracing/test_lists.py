@@ -103,7 +103,7 @@ def test_functions_of_lists_are_numpys(expression):
     assert compared >= 3
 
 
-OPERATIONS = {"max": np.max, "argmax": np.argmax, "dot": np.dot, "array": np.asarray}
+OPERATIONS = {"max": np.max, "argmax": np.argmax, "dot": np.dot, "array": np.asarray, "largest": np.maximum.reduce}
 LARGEST = functools.partial(np.max, axis=0)
 
 
@@ -141,6 +141,9 @@ HIDDEN = [
     lambda t, x: OPERATIONS["array"]([x > 0, x > 0]).any() * 1.0,
     lambda t, x: (OPERATIONS["array"]([x, x]) == 0.0).any() * 1.0,
     lambda t, x: (OPERATIONS["array"]([x, x]) != 0.0).any() * 1.0,
+    lambda t, x: OPERATIONS["largest"](OPERATIONS["array"]([x, x]), axis=None, initial=t),  # compares t with entries
+    lambda t, x: t * OPERATIONS["array"]([x, x])[0, 0],
+    lambda t, x: ((t > 0) & OPERATIONS["array"]([x > 0, x > 0])[0, 0]) * 1.0,
     lambda t, x: GAINS[0, 0] + [t, x[0]],
     lambda t, x: np.r_["0,2", t, x[0]][0, 0],
 ]

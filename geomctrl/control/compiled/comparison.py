@@ -70,9 +70,7 @@ class Comparison:
         if self.traced.observed is None:
             self.traced.observed = SampleRow(self.traced, loop)
         self.layout: SampleRow = self.traced.observed
-        self.changing = [
-            [place.name for place in self.traced.memory if place.watcher == k] for k in range(len(self.watchers))
-        ]
+        self.changing = _changing(self.traced, len(self.watchers))
         self.memory = np.full(len(machine.remembered), np.inf)  # so that strict monitors accept every value
         for place in self.traced.memory:
             x = getattr(self.watchers[place.watcher], place.name)
@@ -324,6 +322,22 @@ def _copied(loop: Any, parts: LoopParts) -> Any:
     own.reference = getattr(parts.controller, "reference", None)
     own.sensing = None if loop.sensing is None else copy.copy(loop.sensing)
     return own
+
+
+def fill_work_buffers(loop: Any, watchers: Sequence[Any], traced: TracedLoop, t: float) -> None:
+    """Repeat a compiled loop's last sample in Python, which overwrites the work buffers of the user's objects."""
+    if traced.copies.buffers:
+        own = _copied(loop, LoopParts(loop.now, loop.controller, []))
+        if loop.hold:  # its law has no buffers but memory, which a call would change
+            own.controller = lambda *_: loop.command
+        if own.sensing is not None:  # has measured already
+            own.sensing.measure = own.sensing.drive = lambda *_: None
+        _sample(own, zip(watchers, _changing(traced, len(watchers))), t, loop.y)
+
+
+def _changing(traced: TracedLoop, watchers: int) -> list[list[str]]:
+    """The names of each watcher's changing attributes."""
+    return [[place.name for place in traced.memory if place.watcher == k] for k in range(watchers)]
 
 
 def _sample(own: Any, watchers: Iterable[tuple[Any, list[str]]], t: float, y: np.ndarray) -> dict[tuple[str, str], Any]:
