@@ -8,14 +8,14 @@ from geomctrl.compiler.code import enabled
 from geomctrl.errors import SimulationError
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .compiled.choice import Known, known_trace, say
+from .compiled.choice import FittedTrace, known_trace, say
 from .loop_runner import LoopRunner, in_a_loop
 from .run import Run
 
 MIN_STEPS = 250  # total steps below which compilation does not pay
 
 
-def trace_of(runner: LoopRunner, choice: bool | str) -> Known | None:
+def trace_of(runner: LoopRunner, choice: bool | str) -> FittedTrace | None:
     """The trace that a runner shares with similar ones; None if it continues alone."""
     if choice is False or not enabled() or runner.n_steps * runner.pieces < MIN_STEPS or runner.loop.plant.switches:
         return None

@@ -22,7 +22,7 @@ from geomctrl.tracing.code_identity import raised_in
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .closed_loop import Loop
-from .compiled.choice import Known, machine_for
+from .compiled.choice import FittedTrace, machine_for
 from .compiled.comparison import Comparison, fill_work_buffers, spread_rows
 from .compiled.lane_memory import LaneMemory
 from .compiled.machine import SAMPLE, STEP, Machine
@@ -86,7 +86,7 @@ class LoopRunner:
         self.record = Record(plant, controller, self.loop.z_shape, nx, monitors, rows, measures, held)
         self.k, self.next, self.k1 = 0, SAMPLE, self.loop.rates
         self.machine: Machine | None = None
-        self.known_trace: Known | None = None  # the trace that the machine executes
+        self.known_trace: FittedTrace | None = None  # the trace that the machine executes
         self.comparison: Comparison | None = None  # of the machine with Python
         self.kept_rows: list[np.ndarray] = []  # of stored samples that are compared after the run
         self.chunk = CHUNK_STEPS

@@ -15,7 +15,7 @@ import numpy as np
 from geomctrl.errors import GeomctrlError
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .compiled.choice import Known, say
+from .compiled.choice import FittedTrace, say
 from .compiled.comparison import AGREEMENT, Comparison, Extent
 from .compiled.gpu_machine import GpuMachine, rows_between
 from .compiled.machine import Machine
@@ -34,7 +34,7 @@ class GpuGroup:
 
     def __init__(
         self,
-        members: Sequence[tuple[LoopRunner, Known]],
+        members: Sequence[tuple[LoopRunner, FittedTrace]],
         choice: bool | str,
         report: Callable[[float], None],
         number: int,
@@ -50,7 +50,7 @@ class GpuGroup:
         self._compare_samples(compared)
         for lane, runner in enumerate(self.runners):
             runner.enter(self.machine, lane)
-        self.machine.set_numbers([known.copies.values for _, known in self.members])
+        self.machine.set_numbers([trace.copies.values for _, trace in self.members])
         try:
             self._advance()
         except Exception as error:  # of the driver, each of whose layers has its own class, or of `_compare_steps`
@@ -65,10 +65,10 @@ class GpuGroup:
 
     def _compare_samples(self, extents: Sequence[Extent]) -> None:
         """Compare samples of the first runs with Python; runs that differ are completed in Python."""
-        for lane, (extent, (runner, known)) in enumerate(zip(extents, self.members)):
-            self.cpu.set_numbers([known.copies.values])
+        for lane, (extent, (runner, trace)) in enumerate(zip(extents, self.members)):
+            self.cpu.set_numbers([trace.copies.values])
             runner.enter(self.cpu, 0)
-            runner.comparison = Comparison(runner.loop, self.cpu, 0, known.parts, extent)
+            runner.comparison = Comparison(runner.loop, self.cpu, 0, trace.parts, extent)
             try:
                 runner.comparison.before(*runner.times)
             except UntraceableError as error:
@@ -129,7 +129,7 @@ class GpuGroup:
     def _without_gpu(self, error: Exception, extents: Sequence[Extent]) -> list[Run]:
         """The runs again after a failure of the GPU: in two halves if memory was short, otherwise on the CPU."""
         n, reason = len(self.runners), f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]:.200}"
-        again = [(self._restarted(runner), known) for runner, known in self.members]
+        again = [(self._restarted(runner), trace) for runner, trace in self.members]
         if MEMORY.search(str(error)) and n >= 2 * MIN_SPLIT:
             halves = slice(0, n // 2), slice(n // 2, n)
             return [

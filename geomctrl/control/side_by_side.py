@@ -18,7 +18,7 @@ from geomctrl.errors import SimulationError
 from geomctrl.tracing.backends import host
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .compiled.choice import Known
+from .compiled.choice import FittedTrace
 from .compiled.comparison import SIDE_BY_SIDE, WHOLE, Comparison, Extent
 from .compiled.external_state import REPLACEMENTS
 from .compiled.machine import SAMPLE, STEP, Machine
@@ -113,7 +113,7 @@ class _StartedRunner(NamedTuple):
     """A runner after its first sample: its index, and the trace that it shares with others."""
 
     number: int
-    known_trace: Known | None
+    known_trace: FittedTrace | None
 
     @property
     def traced(self) -> TracedLoop | None:
@@ -142,7 +142,9 @@ def _workers(
 class _Lanes:
     """Runners with a common trace, side by side in one machine."""
 
-    def __init__(self, members: list[tuple[LoopRunner, Known]], choice: bool | str, report: Callable[[float], None]):
+    def __init__(
+        self, members: list[tuple[LoopRunner, FittedTrace]], choice: bool | str, report: Callable[[float], None]
+    ):
         self.runners, self.traces = [runner for runner, _ in members], [trace for _, trace in members]
         self.choice, self.report, width = choice, report, host.lanes()
         self.machine = Machine(self.traces[0].traced, width)

@@ -19,7 +19,7 @@ from geomctrl.tracing.backends import host
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .closed_loop import hold_count
-from .compiled.choice import Known, known_trace, say
+from .compiled.choice import FittedTrace, known_trace, say
 from .compiled.comparison import SIDE_BY_SIDE, WHOLE, Comparison
 from .compiled.contents import snapshot
 from .compiled.machine import SAMPLE, STEP, Machine
@@ -168,12 +168,12 @@ class Episodes:
             probe = self._runner(start, law)
             with in_a_loop():
                 probe.begin()
-            known = known_trace(probe.loop, probe.record.watchers, False)
-            machine = self.machines.setdefault(block, Machine(known.traced, width))
-            if machine.traced is not known.traced:
-                machine, number = Machine(known.traced, 1), 0
-            lane = self._compared_lane(machine, number, probe, known, law)
-            self._latest = start, known.traced, known.copies.values, lane
+            trace = known_trace(probe.loop, probe.record.watchers, False)
+            machine = self.machines.setdefault(block, Machine(trace.traced, width))
+            if machine.traced is not trace.traced:
+                machine, number = Machine(trace.traced, 1), 0
+            lane = self._compared_lane(machine, number, probe, trace, law)
+            self._latest = start, trace.traced, trace.copies.values, lane
             return lane
         except UntraceableError as error:
             if self.options.compiled is True:
@@ -183,8 +183,10 @@ class Episodes:
         finally:
             self._restore[k]()
 
-    def _compared_lane(self, machine: Machine, number: int, probe: LoopRunner, known: Known, law: ActionLaw) -> _Lane:
-        values, used = known.copies.values, machine.numbers.used
+    def _compared_lane(
+        self, machine: Machine, number: int, probe: LoopRunner, trace: FittedTrace, law: ActionLaw
+    ) -> _Lane:
+        values, used = trace.copies.values, machine.numbers.used
         if machine.addresses == (0, 0):
             machine.set_numbers([values] * machine.width)
         self._numbers(machine)[:, number] = values[used]
@@ -199,7 +201,7 @@ class Episodes:
         machine.put(number, probe.loop, probe.record, 0.0, probe.k1)
         first = id(machine.traced) not in self._compared
         self._compared.add(id(machine.traced))
-        comparison = Comparison(probe.loop, machine, number, known.parts, WHOLE if first else SIDE_BY_SIDE)
+        comparison = Comparison(probe.loop, machine, number, trace.parts, WHOLE if first else SIDE_BY_SIDE)
         comparison.before(0.0, self.t_end, self.control_dt)
         machine.memory[:] = others
         return _Lane(machine, number, added)

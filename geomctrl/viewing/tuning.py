@@ -216,11 +216,11 @@ class TuningPage:
             for title, y in outcome.curves.items():
                 self._plot(title, outcome.t, y)
             run, count = outcome.run, max(2, round(outcome.run.t[-1] * RATE))
-            at = np.searchsorted(run.t, np.linspace(0.0, run.t[-1], count)).clip(0, len(run.t) - 1)
+            rows = np.searchsorted(run.t, np.linspace(0.0, run.t[-1], count)).clip(0, len(run.t) - 1)
             desired = run.q if run.desired is None else run.desired.q
-            self._movie = all_poses(self.robot, run.q[at]), all_poses(self.robot, desired[at])
-            if len(at) > 1:
-                path = poses(self.robot, run.q[at], end_effector(self.robot))[:, :3, 3]
+            self._movie = all_poses(self.robot, run.q[rows]), all_poses(self.robot, desired[rows])
+            if len(rows) > 1:
+                path = poses(self.robot, run.q[rows], end_effector(self.robot))[:, :3, 3]
                 self._scene.trail(path)
         self._server.flush()
         self.drawn += 1

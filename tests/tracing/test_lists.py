@@ -179,8 +179,13 @@ def test_numbers_that_are_read_from_arrays_compute(f):
     np.testing.assert_allclose(trace(f, (), 2).to_llvm()(0.4, x), f(0.4, x), rtol=1e-14)
 
 
-SINGLE, BYTES = np.float32([0.1, 0.7]), np.int8([100, 3])
-UNSIGNED, LONG = np.uint64([3, 4]), np.longdouble([0.1, 0.2])
+OTHER_ARRAYS = {
+    "np": np,
+    "SINGLE": np.float32([0.1, 0.7]),
+    "BYTES": np.int8([100, 3]),
+    "UNSIGNED": np.uint64([3, 4]),
+    "LONG": np.longdouble([0.1, 0.2]),
+}
 OTHER_TYPES = [
     *("SINGLE * t", "SINGLE + (t > 0)", "SINGLE * (x > 0)", "SINGLE @ (x > 0)", "SINGLE[0] * t", "LONG * x"),
     *("np.where(t > 0, SINGLE, 0.5 * SINGLE)", "np.clip(SINGLE, 0.0, t)", "max(SINGLE[0], x[0])", "LONG[0] * x[0]"),
@@ -191,16 +196,15 @@ OTHER_TYPES = [
 
 @pytest.mark.parametrize("expression", OTHER_TYPES)
 def test_numbers_of_types_in_which_numpy_would_compute_are_refused(expression):
-    names = {name: globals()[name] for name in ("np", "SINGLE", "BYTES", "UNSIGNED", "LONG")}
     with pytest.raises(
         UntraceableError, match=r"combined with (float32|longdouble|float128|int8|uint64) .*: use float64"
     ):
-        traced(eval(f"lambda t, x: {expression}", names), (), (2,))
+        traced(eval(f"lambda t, x: {expression}", OTHER_ARRAYS), (), (2,))
 
 
 @pytest.mark.parametrize("expression", ["SINGLE * x", "BYTES + x", "BYTES * t", "SINGLE @ x", "BYTES + x.astype(int)"])
 def test_numbers_of_other_types_that_numpy_converts_compute(expression):
-    f = eval(f"lambda t, x: {expression}", {name: globals()[name] for name in ("np", "SINGLE", "BYTES")})
+    f = eval(f"lambda t, x: {expression}", OTHER_ARRAYS)
     x = np.array([3.3, -0.7])
     np.testing.assert_allclose(trace(f, (), 2).to_llvm()(0.4, x), f(0.4, x), rtol=1e-15)
 

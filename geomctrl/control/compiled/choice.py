@@ -40,7 +40,7 @@ _cells: dict[tuple, dict[str, Cell]] = {}  # known memory of laws by class
 _warned: set[str] = set()
 
 
-class Known(NamedTuple):
+class FittedTrace(NamedTuple):
     """A trace that fits a loop; `copies` and `parts` belong to this loop's objects."""
 
     traced: TracedLoop
@@ -70,7 +70,7 @@ def _kind(law: Any) -> tuple[type, type]:
 
 def machine_for(
     loop: Any, record: Any, compiled: bool | str, strict: bool, steps: float, times: tuple[float, float, float]
-) -> tuple[Machine, Comparison, Known] | None:
+) -> tuple[Machine, Comparison, FittedTrace] | None:
     """The machine for a loop after its first sample, compared with Python; None if the loop runs in Python.
 
     steps: approximate number in the run. times: current time, end time, sampling period of the law. Raises
@@ -96,7 +96,7 @@ def machine_for(
     return machine, comparison, trace
 
 
-def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> Known:
+def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> FittedTrace:
     """The trace of loops like this one, cached or new. Raises UntraceableError."""
     law = law_of(loop)
     kind = _kind(law)
@@ -132,7 +132,7 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> Known:
             _traces.popitem(last=False)
     if isinstance(traced, TraceRefusal):
         raise UntraceableError(traced.reason)
-    return Known(traced, copies, parts)
+    return FittedTrace(traced, copies, parts)
 
 
 def _made(loop: Any, watchers: Sequence[Any], strict: bool, cells: Mapping[str, Cell]) -> TracedLoop:

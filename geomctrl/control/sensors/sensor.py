@@ -123,7 +123,7 @@ WEYL = 0x9E3779, 0xBB67AE  # the golden ratio, the square root of three less one
 
 
 def words_of(seed: int) -> np.ndarray:
-    """The words of a whole number, lowest first, each increased by one, because zeros are constants in traces."""
+    """Digits of 24 bits of a number, lowest first, each increased by one, because zeros are constants in traces."""
     return np.array([(seed >> 24 * k) % int(WORD) + 1 for k in range(3)], float)
 
 
