@@ -260,7 +260,7 @@ EXAMPLES = {
     "models.load_mjcf": Example({"source": MJCF, "ignore": ["tendon"], "gravity": np.array([0.0, 1.0, -9.5])}),
 }
 EXAMPLES |= {name: EXAMPLES[f"models.{name}"] for name in ("load_urdf", "load_mjcf")}
-EXAMPLES["Robot.from_urdf"] = Example({"source": URDF, "options": {"floating_base": False}})
+EXAMPLES["Robot.from_urdf"] = Example({"source": URDF, "floating_base": False})
 EXAMPLES |= {f"models.{name}": Example() for name in models.names() if f"models.{name}" not in EXAMPLES}
 LEFT_OUT = dict.fromkeys(("testing.Certificate", "Recheck"), "made by certify and recheck alone")
 LEFT_OUT |= {"testing.LyapunovCertificate": "made by certify_lyapunov alone"}
