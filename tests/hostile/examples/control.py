@@ -121,7 +121,9 @@ EXAMPLES = {
     "CompiledLaw.start": Example({"q0": Argument(Q, "none"), "v0": Argument(V, "none")}, COMPILED),
     "CompiledLaw.to_casadi": Example({}, COMPILED, compare=False),
     "CompiledLaw.to_c": Example({"path": path("law.c"), "name": words("law"), "precision": "double"}, COMPILED),
-    "SimulationOptions": Example({"method": "MK4", "every": Argument(1), "strict": True, "compiled": False, "device": "cpu"}),
+    "SimulationOptions": Example(
+        {"method": "MK4", "every": Argument(1), "strict": True, "compiled": False, "device": "cpu"}
+    ),
     "SweepExecution": Example(
         {"executor": None, "block": Argument(8, "none"), "seed": 0, "progress": Argument(watch, "none")}
     ),
