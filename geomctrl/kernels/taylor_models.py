@@ -52,6 +52,7 @@ from .jit import kernel
 from .primitives import primitive
 
 EPS, LEAST, WAVE, UP = 2.0**-52, 2.0**-1000, 2.0**-51, 1.0 + 2.0**-42
+TINY = 2.0**-300  # least argument of a root or logarithm: the remainder of smaller ones may underflow
 ERR, ALL, LIN, QUAD = -4, -3, -2, -1  # places of the bounds in a row
 
 
@@ -181,11 +182,11 @@ def elementary(form, op, a, w, m, m2):
             rest += cube * min(1.0, abs(s) + r + WAVE)
     elif op == EXP:
         value = math.exp(c)
-        slope, bend, rest = value, 0.5 * value, cube * math.exp(hi)
-    elif op == LOG and lo > 0.0:
+        slope, bend, rest = value, 0.5 * value, cube * (math.exp(hi) + LEAST)
+    elif op == LOG and lo > TINY:
         value, slope = math.log(c), 1.0 / c
         bend, rest = -0.5 * slope * slope, 2.0 * cube / (lo * lo * lo)
-    elif op == SQRT and lo > 0.0:
+    elif op == SQRT and lo > TINY:
         value = math.sqrt(c)
         slope = 0.5 / value
         bend, rest = -0.25 * slope / c, 0.375 * cube / (lo * lo * math.sqrt(lo))

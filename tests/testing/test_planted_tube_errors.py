@@ -19,7 +19,7 @@ KERNEL_ERRORS = {
     "rounding of sums": ("store(N[z, k], w, err + EPS * size, m)", "store(N[z, k], w, err, m)"),
     "slope of the cosine": ("value, slope, bend = t, -s, -0.5 * t", "value, slope, bend = t, s, -0.5 * t"),
     "remainder of the sine": ("rest += cube * min(1.0, abs(t) + r + WAVE)", "rest += 0.0"),
-    "remainder of the exponential": ("0.5 * value, cube * math.exp(hi)", "0.5 * value, 0.0"),
+    "remainder of the exponential": ("0.5 * value, cube * (math.exp(hi) + LEAST)", "0.5 * value, 0.0"),
     "remainder of the logarithm": ("2.0 * cube / (lo * lo * lo)", "0.02 * cube / (lo * lo * lo)"),
     "remainder of the root": ("0.375 * cube", "0.0375 * cube"),
     "remainder of the arcsine": ("rest = cube * (1.0 + 2.0 * largest * largest)", "rest = 0.0 * cube"),

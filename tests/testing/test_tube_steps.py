@@ -1,5 +1,7 @@
 """Taylor models and tubes of equations without robots, against rationals, mpmath, closed forms and sampled motions."""
 
+from fractions import Fraction
+
 import mpmath
 import numpy as np
 import pytest
@@ -88,6 +90,57 @@ def test_an_explosion_ends_the_tube_before_it():
     """x' = x^2 from 1 is infinite at t = 1."""
     segments = tube_battery.tube(steps, lambda t, y: [mul(y[0], y[0])], [1.0], [1.0], 1.5)
     assert 0.9 < segments[-1].end < 1.0
+
+
+@pytest.mark.parametrize("n", range(-8, 9))
+def test_whole_powers_contain_fifty_digits(n):
+    """Rows of x^n for random rows x, and the coefficients of y' = x^n for x' = x, whose exact ones are known."""
+    rng, model = np.random.default_rng(n + 8), tube_battery.OneStep(taylor_models, steps, 2)
+    for sign in (1.0, -1.0):
+        rows = [model.row(rng, sign * rng.uniform(0.5, 1.5), 0.02, 1e-5, 0)] * 2
+        X, row = model.evaluated(lambda x, y: binary("pow", x, float(n)), rows)
+        for _ in range(16):
+            e = [Fraction(int(s)) for s in rng.choice([-1, 1], model.layout.symbols)]
+            a, value = model.value(X[0], e, Fraction(int(rng.choice([-1, 1])))), model.value(row, e)
+            exact = (mpmath.mpf(a.numerator) / a.denominator) ** n
+            assert abs(mpmath.mpf(value.numerator) / value.denominator - exact) <= row[-4]
+        assert row[-4] <= 0.06 * abs(row[0])
+    graph = Graph()
+    x = graph.load(1, 0)
+    rates = [x, binary("pow", x, float(n)), 1.0]
+    program, layout = OperationRows(graph, [(1, 0), (1, 1), (2, 0)], rates, {}), steps.Layout(0, 2)
+    start = np.array([0.375, 0.0, 0.0])
+    c, _ = steps.series(program, layout, layout.box(start, start), 7)
+    for k in range(7):
+        exact = mpmath.mpf(0.375) ** n * mpmath.mpf(n) ** k / mpmath.factorial(k) / (k + 1)
+        assert abs(mpmath.mpf(c[1, k + 1, 0]) - exact) <= c[1, k + 1, -3]
+        assert c[1, k + 1, -3] <= 1e-10 * max(1.0, 0.375**n)
+
+
+def test_a_negative_power_of_a_row_with_zero_is_undefined():
+    model = tube_battery.OneStep(taylor_models, steps, 2)
+    rows = [model.row(np.random.default_rng(0), 0.05, 0.1, 0.0, 0)] * 2
+    for n, is_defined in ((-8, False), (-1, False), (0, True), (8, True)):
+        _, row = model.evaluated(lambda x, y, n=n: binary("pow", x, float(n)), rows)
+        assert np.isfinite(row[0]) == is_defined
+
+
+@pytest.mark.parametrize("exponent", [0.5, 2.5, 9.0, np.inf])
+def test_other_powers_are_named(exponent):
+    graph = Graph()
+    with pytest.raises(UntraceableError, match="pow"):
+        OperationRows(graph, [(1, 0)], [binary("pow", graph.load(1, 0), exponent)], {})
+
+
+@pytest.mark.parametrize("name", ["log", "sqrt"])
+def test_roots_and_logarithms_whose_remainder_may_underflow_are_undefined(name):
+    """Cubes of such radii are not normal numbers, so a bound that is made of them is not rounded outwards."""
+    graph = Graph()
+    program = OperationRows(graph, [(1, 0)], [], {}, [unary(name, graph.load(1, 0))])
+    layout = steps.Layout(1, 1)
+    for centre, is_defined in ((1e-107, False), (1e-80, True)):
+        X = layout.box(np.array([0.4 * centre]), np.array([1.6 * centre]))
+        assert np.isfinite(steps.series(program, layout, X, 1)[1][0, 0]) == is_defined
 
 
 def test_an_operation_without_a_series_is_named():

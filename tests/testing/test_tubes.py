@@ -8,7 +8,7 @@ import geomctrl as gc
 from geomctrl import models, references, testing
 from geomctrl.control.contracts import Command
 from geomctrl.errors import ArgumentError
-from geomctrl.testing.tubes import steps
+from geomctrl.testing.tubes import reaching, steps
 from geomctrl.tracing.untraceable import UntraceableError
 
 X0 = np.array([0.4, 1.1, 0.0, 0.0])
@@ -143,6 +143,21 @@ def test_uncertain_inertia_is_covered(arm, law):
     assert false.counterexample.parameters.shape == arm.parameters.shape
 
 
+def test_parameters_that_are_certain_but_not_the_plants_are_those_of_the_tube(arm, law):
+    """The first body is 1.5 times as heavy, exactly; the second is uncertain, or as certain."""
+    for width in (0.0, 1e-3):
+        low, high = arm.parameters.copy(), arm.parameters.copy()
+        low[0], high[0] = 1.5 * low[0], 1.5 * high[0]
+        low[1], high[1] = (1.0 - width) * low[1], (1.0 + width) * high[1]
+        lo, hi = testing.reach(arm, law, (X0, X0), 0.5, parameters=(low, high)).box(0.5)
+        for p in (low, high):
+            x = motions_in_python(arm.with_parameters(p), law, [X0], np.array([0.0, 0.5]))[0, -1]
+            assert (lo - 1e-9 <= x).all()
+            assert (x <= hi + 1e-9).all()
+        plants = motions_in_python(arm, law, [X0], np.array([0.0, 0.5]))[0, -1]
+        assert not ((lo <= plants) & (plants <= hi)).all()
+
+
 def test_the_box_is_divided_where_its_enclosure_blows_up(arm, law):
     box = X0 - 0.06, X0 + 0.06
     whole, parts = (testing.reach(arm, law, box, 0.25, pieces=k) for k in (1, 16))
@@ -216,6 +231,24 @@ def test_an_interrupt_returns_what_is_enclosed(arm, law, monkeypatch):
     assert tube.until == 0.0
     assert "interrupted" in tube.summary()
     assert tube.stays("q[0]", upper=10.0).status == "undecided"
+
+
+def test_an_interrupt_while_a_part_is_put_away_loses_no_part_of_the_box(arm, law, monkeypatch):
+    piece, calls = reaching.Piece, []
+
+    def interrupted(*args):
+        calls.append(0)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return piece(*args)
+
+    monkeypatch.setattr(reaching, "Piece", interrupted)
+    tube = testing.reach(arm, law, (X0 - 0.06, X0 + 0.06), 0.25, pieces=2)
+    assert tube.interrupted
+    assert not tube
+    corners = X0 + 0.06 * np.array(np.meshgrid(*[[-1.0, 1.0]] * 4)).reshape(4, -1).T
+    inside = [((p.lower <= corners) & (corners <= p.upper)).all(1) for p in tube.pieces]
+    assert np.any(inside, axis=0).all()
 
 
 def test_a_picture_shows_the_tube_and_motions(tube):

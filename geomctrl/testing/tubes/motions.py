@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from .equations import LoopEquations
@@ -63,20 +64,19 @@ class Motions:
             out[:, : reached.shape[1]] = reached
         return out
 
-    def outside(
-        self, expressions: Sequence[Any], lower: Sequence[float], upper: Sequence[float], start: float
-    ) -> Motion | None:
+    def outside(self, expressions: Sequence[Any], lower: ArrayLike, upper: ArrayLike, start: float) -> Motion | None:
         """A motion with an expression beyond its limits after `start`, confirmed by the law and the plant in Python."""
         samples, times = self.x.shape[:2]
+        low, high = np.asarray(lower, float), np.asarray(upper, float)
         t, n = np.tile(self.t, samples), self.equations.n
         state = np.hstack([self.x.reshape(-1, n), np.repeat(self.start[:, n:], times, 0), t[:, None]])
         values = self.equations.evaluated(list(expressions), state)
-        excess = np.maximum(values - np.asarray(upper), np.asarray(lower) - values)
+        excess = np.maximum(values - high, low - values)
         excess[(t < start) | np.isnan(excess).any(1)] = -np.inf
-        k, i = np.unravel_index(int(np.argmax(excess)), excess.shape)
+        k, i = divmod(int(np.argmax(excess)), len(expressions))
         if not excess[k, i] > 0.0:
             return None
-        return self._confirmed(int(k) // times, float(t[k]), expressions[int(i)], lower[i], upper[i])
+        return self._confirmed(k // times, float(t[k]), expressions[i], float(low[i]), float(high[i]))
 
     def _confirmed(self, sample: int, time: float, expression: Any, lower: float, upper: float) -> Motion | None:
         """The motion, if two integrations of the Python loop agree that it violates the limits."""

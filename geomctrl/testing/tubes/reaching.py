@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import count, number
 from geomctrl.control.plant import Plant
 from geomctrl.control.progress import progress_function
-from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 from geomctrl.testing.certificates.arguments import parameter_intervals
 
@@ -51,7 +50,8 @@ def reach(
     t_end : float
         Duration [s].
     parameters : float, or a pair of arrays (nbodies, 10)
-        Uncertainty of all inertial parameters relative to the plant's (0.1 for 10 %), or lower and upper bounds.
+        Uncertainty of all inertial parameters relative to the plant's (0.1 for 10 %), or lower and upper bounds, which
+        need not contain the plant's.
     order : int
         Order of the Taylor series in time.
     pieces : int
@@ -94,10 +94,8 @@ def reach(
     order = count("order", order, 2, 30)
     pieces = count("pieces", pieces, 1)
     p_lo, p_hi = parameter_intervals(parameters, plant.robot)
-    uncertain = np.flatnonzero(p_hi > p_lo)
+    uncertain = np.flatnonzero((p_hi > p_lo) | (p_lo != plant.robot.parameters.ravel()))
     equations = LoopEquations(controller, plant, uncertain)
-    if not len(uncertain) and not np.array_equal(p_lo, plant.robot.parameters.ravel()):
-        raise ArgumentError("parameters: expected intervals with more than one value, got the same bounds twice")
     lower, upper = _initial(equations, initial_box)
     equations.compare_with_python(lower, upper, t_end)
     lower, upper = np.append(lower, p_lo[uncertain]), np.append(upper, p_hi[uncertain])
@@ -132,17 +130,17 @@ def _divided(
             lo, hi, share = waiting[-1]
             enclosure = Enclosure(dynamics, np.append(lo, 0.0), np.append(hi, 0.0), order)
             segments, _ = enclosure.advance(t_end, step, shortest, partial(_scaled, report, share_done, share))
-            waiting.pop()
             side = _side(enclosure, hi - lo) if enclosure.t < t_end and total < max_pieces else None
             if side is None:
                 done.append(Piece(lo, hi, enclosure.layout, segments))
+                waiting.pop()  # after it is done: an interrupt must not lose a piece
                 share_done += share
                 continue
             total += 1
             middle = 0.5 * lo[side] + 0.5 * hi[side]
             low, high = hi.copy(), lo.copy()
             low[side] = high[side] = middle
-            waiting += [(lo, low, 0.5 * share), (high, hi, 0.5 * share)]
+            waiting[-1:] = [(lo, low, 0.5 * share), (high, hi, 0.5 * share)]
     except KeyboardInterrupt:
         layout = Enclosure(dynamics, np.append(lower, 0.0), np.append(upper, 0.0), order).layout
         return [*done, *(Piece(lo, hi, layout) for lo, hi, _ in waiting)], True

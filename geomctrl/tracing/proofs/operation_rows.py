@@ -1,8 +1,9 @@
 """A recorded function as an array of operations, in the form that `kernels.taylor_models` interprets.
 
 Row z of `rows` is (operation, operand, operand, further row). Operations that the interpreter does not have are
-composed of others: abs, min and max are choices, tan is a quotient. An elementary function refers to the row of its
-derivative, which may follow it: its coefficient k needs coefficients of the derivative below k only.
+composed of others: abs, min and max are choices, tan is a quotient, a whole power a product. An elementary function
+refers to the row of its derivative, which may follow it: its coefficient k needs coefficients of the derivative below
+k only.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ PLAIN = {
 }
 ELEMENTARY = {"exp": EXP, "log": LOG, "sqrt": SQRT, "tanh": TANH, "asin": ASIN, "acos": ACOS, "atan": ATAN}
 UNUSED = -1  # operation of a row that other rows fill
+LARGEST_POWER = 8
 
 Input = tuple[int, int]  # (array, index) of a load
 
@@ -96,6 +98,10 @@ class OperationRows:
             return self._row(WHERE, negative, self._row(NEG, args[0]), args[0])
         if op == "atan2" and self._rows[args[1]][0] == CONST and self._constants[args[1]] > 0.0:
             return self._elementary("atan", self._operation("div", *args))
+        if op == "pow" and self._rows[args[1]][0] == CONST:
+            exponent = self._constants[args[1]]
+            if exponent.is_integer() and abs(exponent) <= LARGEST_POWER:
+                return self._power(args[0], int(exponent))
         if op in ELEMENTARY:
             return self._elementary(op, args[0])
         raise UntraceableError(f"the loop uses {op}, which has no Taylor recurrence here: tubes can not enclose it")
@@ -108,6 +114,16 @@ class OperationRows:
             self._row(NEG, sine)
             self._sines[a] = cosine - 1
         return self._sines[a]
+
+    def _power(self, a: int, n: int) -> int:
+        """The row of a^n, a product of squares; a^0 is undefined where a is."""
+        if n == 0:
+            return self._row(ADD, self._row(MUL, a, self._constant(0.0)), self._constant(1.0))
+        if n < 0:
+            return self._power(self._operation("div", self._constant(1.0), a), -n)
+        half = self._power(a, n // 2) if n > 1 else a
+        square = self._row(MUL, half, half) if n > 1 else a
+        return self._row(MUL, square, a) if n > 1 and n % 2 else square
 
     def _elementary(self, op: str, a: int) -> int:
         """A function, and the rows of its derivative after it."""
