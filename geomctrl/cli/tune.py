@@ -27,7 +27,7 @@ def tune(
     robot: Annotated[str, Parameter(help=MODEL_HELP)],
     /,
     *,
-    scenario: ScenarioOptions = ScenarioOptions(seconds=5.0),
+    scenario: ScenarioOptions = ScenarioOptions(),
     settings: Annotated[
         Path | None, Parameter(metavar="FILE", help="TOML file that the page saved, as the first setting.")
     ] = None,
@@ -58,7 +58,7 @@ def tune(
         return FAILED
     try:
         opened(page.address)
-        console.print(f"{case.describe()}: {page.address}, until Ctrl-C", soft_wrap=True)
+        console.print(f"{case.describe()}: the page is open until Ctrl-C", soft_wrap=True)
         page.wait()
     except KeyboardInterrupt:
         console.print("closed")

@@ -105,19 +105,33 @@ def simulate(
     >>> run.ok
     True
     """
+    return run_loop(Case(plant, controller, q0, v0), t_end, dt, control_dt, monitors, options, progress)
+
+
+def run_loop(
+    case: Case,
+    t_end: float,
+    dt: float,
+    control_dt: float | None = None,
+    monitors: str | Iterable[Monitor] | None = "default",
+    options: SimulationOptions = SimulationOptions(),
+    progress: bool | Callable[[float], None] | LiveView = False,
+    confirming: bool = True,
+) -> Run:
+    """`simulate`; without `confirming`, monitors beyond their limits remain unresolved."""
     choice = instance("options", options, SimulationOptions, "gc.SimulationOptions").compiled
     if options.gpu is not None:
         raise ArgumentError(f"device: expected 'cpu', on which a single loop runs, got {options.device!r}")
-    case, watching = Case(plant, controller, q0, v0), monitor_list(monitors)
+    watching = monitor_list(monitors)
 
     def run(choice: bool | str) -> Run:
-        runner = LoopRunner(case, t_end, dt, control_dt, watching, options)
+        runner = LoopRunner(case, t_end, dt, control_dt, watching, options, confirming=confirming)
         with reported(progress, runner) as report, in_a_loop(), runner.interruptible():
             runner.begin(report)
             return runner.to_end(choice, report)
 
     remembers = choice and control_dt is not None  # the law may have changed itself before compilation is refused
-    restore = snapshot(plant, controller, watching) if choice is True or remembers else lambda: None
+    restore = snapshot(case.plant, case.controller, watching) if choice is True or remembers else lambda: None
     try:
         return run(choice)
     except UntraceableError as error:  # with "auto" also after the run, if compiled code and Python disagree

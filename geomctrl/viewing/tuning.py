@@ -25,7 +25,11 @@ STEP = 0.002  # of a slider from 0 to 1
 SAME = 1e-6  # positions that differ by less are one
 NOW, PINS = "#0072B2", ("#D55E00", "#009E73", "#CC79A7", "#8C8C8C")
 COLOURS = {"held": "#00875A", "VIOLATED": "#C62828", "UNRESOLVED": "#B26A00"}
+NEUTRAL = "#555"
 PANEL_WIDTH = 430  # pixels
+LABEL_ROOM = 0.2  # of a slider, that a mark's label needs
+# a slider counts from 0 to 1, which is of no use next to its label with the value
+HIDE_SHARES = "<style>.mantine-Slider-root + .mantine-NumberInput-root { display: none; }</style>"
 COPY = '<button onclick="navigator.clipboard.writeText(this.previousElementSibling.innerText)">copy</button>'
 
 
@@ -50,7 +54,7 @@ class TuningPage:
         except BaseException:
             stop(self._server)
             raise
-        session.shown = self._show
+        session.show = self._show
         session.start()
         session.compile_other_structures()
         threading.Thread(target=self._play, daemon=True).start()
@@ -81,11 +85,13 @@ class TuningPage:
         gui = self._server.gui
         gui.configure_theme(show_logo=False, show_share_button=False)
         gui.main_panel.dock_left()
+        self._status = gui.add_html(HIDE_SHARES)
         self._actions = gui.add_button_group("setting", ("undo", "pin", "code"))
         acts = {"undo": self._undo, "pin": self._pin, "code": self._show_code}
         self._actions.on_click(lambda event: acts[event.target.value]())
         self._playing = gui.add_checkbox("play", True)
-        self._time = gui.add_slider("time", 0.0, 1.0, STEP, 0.0, hint="share of the run")
+        end = f"{self.session.controls.t_end:g} s"
+        self._time = gui.add_slider("time", 0.0, 1.0, STEP, 0.0, marks=((0.0, "0"), (1.0, end)))
         self._time.on_update(lambda _: self._seek())
         self._sliders: dict[str, Any] = {}
         self._folders: dict[str, Any] = {}
@@ -105,10 +111,13 @@ class TuningPage:
 
     def _add_slider(self, control: Any, folder: Any) -> None:
         edge, old = self.session.edges.get(control.key), self._sliders.get(control.key)
-        marks = () if edge is None or edge.held is None else ((control.position(edge.held), "edge"),)
+        marks = [(0.0, f"{control.low:.3g}"), (1.0, f"{control.high:.3g}")]
+        if edge is not None and edge.held is not None:
+            position = control.position(edge.held)
+            marks = [mark for mark in marks if abs(mark[0] - position) > LABEL_ROOM] + [(position, "edge")]
         settings = self.session.settings
         slider = self._server.gui.add_slider(
-            _label(control, settings), 0.0, 1.0, STEP, control.position(settings[control.key]), marks=marks or None,
+            _label(control, settings), 0.0, 1.0, STEP, control.position(settings[control.key]), marks=marks,
             hint=f"{control.key}, from {control.low:.4g} to {control.high:.4g}", order=old.order if old else None,
         )  # fmt: skip
         if old is not None:
@@ -121,7 +130,6 @@ class TuningPage:
         panel, self._plots = gui.add_panel(), {}
         keys = tuple(self.session.controls.by_key)
         with panel.add_tab("run"):
-            self._status = gui.add_html("")
             self._verdicts = gui.add_html("")
             self._curves = gui.add_folder("curves")
             self._measures = gui.add_html("")
@@ -174,9 +182,9 @@ class TuningPage:
             )
             self._server.gui.add_button("close").on_click(lambda _: modal.close())
 
-    def _find(self, what_to_find: str) -> None:
+    def _find(self, kind: str) -> None:
         self._message.content = "searching; a change of the setting ends the search"
-        if what_to_find == "edge":
+        if kind == "edge":
             self.session.search_edge(self._x.value)
         else:
             self.session.search_region(self._x.value, self._y.value)
@@ -194,49 +202,54 @@ class TuningPage:
 
     # --- what the session shows --------------------------------------------------------------------------------------
 
-    def _show(self, shown: Any) -> None:
+    def _show(self, result: Any) -> None:
         if self._closed.is_set():
             return
-        if isinstance(shown, str):
-            self._status.content = _line(COLOURS["VIOLATED"], shown) if shown else ""
-            self._message.content = _escaped(shown)
+        if isinstance(result, str):
+            self._status.content = HIDE_SHARES + _line(NEUTRAL, result)
+            self._message.content = _escaped(result)
             self._mark()
             return
-        self._status.content = ""
-        self._draw(shown)
+        self._draw(result)
         self._follow()
 
     def _draw(self, outcome: Any) -> None:
         with self._lock, self._server.atomic():
-            self._verdicts.content = "".join(
-                [_line(COLOURS.get(v.verdict, "#555"), f"{v.name}: {v.verdict}", v.text) for v in outcome.verdicts]
-                + [_line("#B26A00", note) for note in outcome.notes]
-            )
+            notes = "".join(_line(COLOURS["UNRESOLVED"], note) for note in outcome.notes)
+            lines = [_line(COLOURS.get(v.verdict, NEUTRAL), f"{v.name}: {v.verdict}", v.text) for v in outcome.verdicts]
+            self._status.content = HIDE_SHARES + _summary(outcome) + notes
+            self._verdicts.content = "".join(lines)
             self._measures.content = _table(outcome, self.session.pins)
-            for title, y in outcome.curves.items():
-                self._plot(title, outcome.t, y)
+            for title in outcome.curves:
+                self._plot(title, outcome)
             run, count = outcome.run, max(2, round(outcome.run.t[-1] * RATE))
             rows = np.searchsorted(run.t, np.linspace(0.0, run.t[-1], count)).clip(0, len(run.t) - 1)
             desired = run.q if run.desired is None else run.desired.q
             self._movie = all_poses(self.robot, run.q[rows]), all_poses(self.robot, desired[rows])
-            if len(rows) > 1:
-                path = poses(self.robot, run.q[rows], end_effector(self.robot))[:, :3, 3]
-                self._scene.trail(path)
+            path = poses(self.robot, run.q[rows], end_effector(self.robot))[:, :3, 3]
+            self._scene.trail(path)
         self._server.flush()
         self.drawn += 1
 
-    def _plot(self, title: str, t: np.ndarray, y: np.ndarray) -> None:
-        empty = np.full(len(t), np.nan)
-        pins = [pin.outcome.curves.get(title, empty) for pin in self.session.pins]
-        data = (t, *pins, *[empty] * (len(PINS) - len(pins)), y)
+    def _plot(self, title: str, outcome: Any) -> None:
+        """Draw a curve and those of the pins, up to the first time at which one of their runs has ended."""
+        pins = [
+            (k, pin.outcome.curves[title]) for k, pin in enumerate(self.session.pins) if title in pin.outcome.curves
+        ]
+        ys = np.stack([*(y for _, y in pins), outcome.curves[title]])
+        defined = np.isfinite(ys).all(axis=0)  # the browser draws nothing at all if one number is nan
+        data = (outcome.t[defined], *ys[:, defined])
+        series = ({"label": "t"}, *({"label": f"pin {k + 1}", "stroke": PINS[k], "width": 1.5} for k, _ in pins),
+                  {"label": "now", "stroke": NOW, "width": 2})  # fmt: skip
         if title in self._plots:
-            self._plots[title].data = data
+            plot = self._plots[title]
+            if len(plot.series) != len(series):  # the browser builds the plot again
+                plot.series = series
+            plot.data = data
             return
-        series = [{"label": f"pin {k + 1}", "stroke": c, "width": 1.5} for k, c in enumerate(PINS)]
         with self._curves:
             self._plots[title] = self._server.gui.add_uplot(
-                data, ({"label": "t"}, *series, {"label": "now", "stroke": NOW, "width": 2}), height=160,
-                title=f"{title} over t [s]",
+                data, series, height=160, title=f"{title} over t [s]",
                 padding=(12, 12, 0, 0), scales={"x": {"time": False}}, legend={"show": False},
             )  # fmt: skip
 
@@ -305,6 +318,17 @@ def _line(colour: str, title: str, text: str = "") -> str:
     return f'<div style="{style}"><b>{html.escape(title)}</b> {html.escape(text)}</div>'
 
 
+def _summary(outcome: Any) -> str:
+    """One line: how many monitors held, or which did not."""
+    names = {
+        verdict: [v.name for v in outcome.verdicts if v.verdict == verdict] for verdict in COLOURS | {"checking": ""}
+    }
+    failed = {verdict: names[verdict] for verdict in ("VIOLATED", "UNRESOLVED", "checking") if names[verdict]}
+    text = "; ".join(f"{verdict}: {', '.join(x)}" for verdict, x in failed.items())
+    colour = COLOURS.get(next(iter(failed), "held"), NEUTRAL)
+    return _line(colour, text or f"{len(names['held'])} monitors held")
+
+
 def _table(outcome: Any, pins: Any) -> str:
     """The measures, with the change since the last pinned setting."""
     rows = []
@@ -313,8 +337,8 @@ def _table(outcome: Any, pins: Any) -> str:
         change = f"{100.0 * (value / before - 1.0):+.1f} %" if before and np.isfinite([before, value]).all() else ""
         number = f"{value:.4g} {unit}" if np.isfinite(value) else "never"
         rows.append(f"<tr><td>{html.escape(name)}</td><td>{number}</td><td>{change}</td></tr>")
-    head = "<tr><th align=left>measure</th><th align=left>now</th><th align=left>since pin</th></tr>"
-    return f'<table style="font-size:0.85em;margin:8px;width:95%">{head}{"".join(rows)}</table>'
+    head = "<tr><th align=left>measure</th><th align=left>now</th><th align=left>pin to now</th></tr>"
+    return f'<table style="font-size:0.85em;margin:8px;width:95%;white-space:nowrap">{head}{"".join(rows)}</table>'
 
 
 def _heat_map(region: Any) -> str:

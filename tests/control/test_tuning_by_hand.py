@@ -125,8 +125,8 @@ def test_history_joins_a_drag_and_undo_returns(session, monkeypatch):
 
 
 def test_the_last_setting_is_computed_and_a_refused_one_is_reported(session):
-    shown = []
-    session.shown = shown.append
+    results = []
+    session.show = results.append
     session.start()
     assert session.wait()
     assert session.outcome.ok
@@ -137,25 +137,25 @@ def test_the_last_setting_is_computed_and_a_refused_one_is_reported(session):
     assert session.outcome.run.monitors["lyapunov"].explanation in verdict.text
     session.apply({"load.mass": 0.0, "plant.friction.coulomb": -1.0})
     assert session.wait()
-    assert "coulomb" in shown[-1]
+    assert "coulomb" in results[-1]
     session.undo()
     assert session.wait()
-    assert isinstance(shown[-1], Outcome)
+    assert isinstance(results[-1], Outcome)
 
 
 def test_late_results_are_dropped_and_the_last_is_shown(session, monkeypatch):
     import geomctrl.control.hand_tuning.session as module
 
-    started, release, shown = threading.Event(), threading.Event(), []
+    started, release, results = threading.Event(), threading.Event(), []
     session.start()
     assert session.wait()
-    session.shown = shown.append
+    session.show = results.append
 
-    def slow(loop):
+    def slow(loop, **options):
         started.set()
         assert release.wait(30)
         session._shown_at = time.perf_counter()  # as if an outcome had just been shown
-        return outcome_of(loop)
+        return outcome_of(loop, **options)
 
     monkeypatch.setattr(module, "outcome_of", slow)
     monkeypatch.setattr(module, "MIN_INTERVAL", 30.0)
@@ -165,7 +165,7 @@ def test_late_results_are_dropped_and_the_last_is_shown(session, monkeypatch):
     release.set()
     assert session.wait()
     assert session.dropped == 1
-    assert [outcome.loop.controller.Lambda[0, 0] for outcome in shown] == [7.0]
+    assert [outcome.loop.controller.Lambda[0, 0] for outcome in results] == [7.0]
 
 
 def test_four_pins_are_kept(session):

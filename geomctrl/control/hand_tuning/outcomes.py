@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.control.loop import simulate
+from geomctrl.control.loop import run_loop
+from geomctrl.control.loop_runner import Case
 from geomctrl.control.measures import PeakTorque, SettlingTime, TrackingRMS
+from geomctrl.control.monitors.monitor import UNRESOLVED
 from geomctrl.control.options import SimulationOptions
 from geomctrl.control.run import Run
 from geomctrl.errors import SimulationError
@@ -24,7 +26,7 @@ MIN_V = 1e-16  # smallest value of V in a logarithmic curve
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one monitor says: its name, "held", "VIOLATED", "UNRESOLVED" or "not measured", and numbers with advice."""
+    """What one monitor says: its name, its verdict or "checking", and numbers with advice."""
 
     name: str
     verdict: str
@@ -36,6 +38,7 @@ class Outcome:
     """A run with its curves (title to array over `t`), measures (name to value and unit), verdicts and notes.
 
     ok is True if the run reached its end and all monitors held. seconds: what building and simulating took.
+    checking is True if a monitor is beyond its limit and the steps were not repeated to confirm that.
     """
 
     run: Run
@@ -48,21 +51,25 @@ class Outcome:
     seconds: float
     t_end: float
     every: int
+    checking: bool = False
 
     @property
     def ok(self) -> bool | None:
         return self.run.ok
 
 
-def outcome_of(loop: Loop, t_end: float | None = None) -> Outcome:
-    """Simulate a loop, compiled or else a part of it in Python. Raises GeomctrlError if it has no sample."""
+def outcome_of(loop: Loop, t_end: float | None = None, confirming: bool = True) -> Outcome:
+    """Simulate a loop, compiled or else a part of it in Python. Raises GeomctrlError if it has no sample.
+
+    Without `confirming`, no steps are repeated for monitors beyond their limits.
+    """
     begin = time.perf_counter()
     t_end, notes = loop.t_end if t_end is None else t_end, []
     try:
-        run = simulated(loop, t_end, True)
+        run = simulated(loop, t_end, True, confirming)
     except UntraceableError as error:
         shorter = min(t_end, STEPS_IN_PYTHON * loop.dt)
-        run = simulated(loop, shorter, False)
+        run = simulated(loop, shorter, False, confirming)
         t_end, whole = shorter, t_end
         part = f", the first {shorter:g} s only" if shorter < whole else ""
         notes.append(f"This law runs in Python{part}: {error}")
@@ -70,17 +77,20 @@ def outcome_of(loop: Loop, t_end: float | None = None) -> Outcome:
         notes.append(run.reason)
     t = np.linspace(0.0, loop.t_end, CURVE_POINTS + 1)
     curves = {title: np.interp(t, run.t, y, right=np.nan) for title, y in _curves(run).items()}
-    verdicts = [Verdict(m.name, m.verdict, _numbers(m)) for m in run.monitors.values()]
-    return Outcome(
-        run, loop, t, curves, _measures(run), verdicts, notes, time.perf_counter() - begin, t_end, _every(loop, t_end)
-    )
+    unconfirmed = {m.name for m in run.monitors.values() if m.verdict == UNRESOLVED and not confirming}
+    verdicts = [
+        Verdict(m.name, "checking" if m.name in unconfirmed else m.verdict, _numbers(m)) for m in run.monitors.values()
+    ]
+    seconds, every = time.perf_counter() - begin, _every(loop, t_end)
+    return Outcome(run, loop, t, curves, _measures(run), verdicts, notes, seconds, t_end, every, bool(unconfirmed))
 
 
-def simulated(loop: Loop, t_end: float, compiled: bool) -> Run:
+def simulated(loop: Loop, t_end: float, compiled: bool, confirming: bool) -> Run:
     """The run of a loop, up to where it fails. Raises GeomctrlError if it fails before its first sample."""
     options = SimulationOptions(every=_every(loop, t_end), compiled=compiled)
     try:
-        return simulate(loop.plant, loop.controller, loop.q0, loop.v0, t_end, loop.dt, loop.control_dt, options=options)
+        case = Case(loop.plant, loop.controller, loop.q0, loop.v0)
+        return run_loop(case, t_end, loop.dt, loop.control_dt, options=options, confirming=confirming)
     except SimulationError as error:
         if error.run is None or not len(error.run.t):
             raise
@@ -117,5 +127,5 @@ def _measures(run: Run) -> dict[str, tuple[float, str]]:
 
 
 def _numbers(result: Any) -> str:
-    worst = f"{result.worst:.2g} at {result.t_worst:.3g} s, limit {result.limit:.0e}"
+    worst = f"worst {result.worst:.2g} at {result.t_worst:.3g} s, limit {result.limit:.2g}"
     return f"{worst}: {result.explanation}" if result.explanation else worst

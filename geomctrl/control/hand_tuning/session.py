@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from geomctrl.errors import ArgumentError, GeomctrlError
 
@@ -32,12 +32,13 @@ class Pin(NamedTuple):
 class Session:
     """The state of tuning. All methods may be called from any thread.
 
-    `shown` is called by the computing thread with each outcome that is not late, or with a message: that of the error
-    if an object refuses the setting, or of a search.
+    `show` is called by the computing thread with each outcome that is not late, or with a message: that of the error
+    if an object refuses the setting, or of a search. While a slider is dragged, monitors beyond their limits are
+    "checking"; once it rests, the outcome is computed again and their verdicts are confirmed.
     """
 
-    def __init__(self, controls: Controls, shown: Callable[[Outcome | str], None] = lambda _: None):
-        self.controls, self.shown = controls, shown
+    def __init__(self, controls: Controls, show: Callable[[Outcome | str], None] = lambda _: None):
+        self.controls, self.show = controls, show
         self.settings = controls.settings
         self.pins: list[Pin] = []
         self.edges: dict[str, Edge] = {}
@@ -45,11 +46,12 @@ class Session:
         self.outcome: Outcome | None = None
         self._settings_of_outcome: Settings = {}
         self.dropped = 0  # outcomes that were not shown, because newer settings waited
-        self.latencies: list[float] = []  # s from a change to its outcome, before it is shown
+        self.latencies: list[float] = []  # s from a change to its outcome, before the browser draws it
         self._history: list[Settings] = []
         self._last: tuple[str | None, float] = (None, 0.0)
         self._changed_at: float | None = None
         self._shown_at = 0.0
+        self._checking = False  # whether the verdicts of the outcome wait for confirmation
         self._lock, self._wanted, self._idle = threading.Lock(), threading.Event(), threading.Event()
         self._jobs: list[Callable[[], None]] = []
         self._closed = False
@@ -71,7 +73,10 @@ class Session:
     @property
     def is_quiet(self) -> bool:
         """Whether nothing was changed for a moment, so that sliders may be moved without a fight with the user."""
-        return time.perf_counter() - self._last[1] > AT_REST
+        return self._seconds_to_rest() <= 0.0
+
+    def _seconds_to_rest(self) -> float:
+        return self._last[1] + AT_REST - time.perf_counter()
 
     # --- settings ----------------------------------------------------------------------------------------------------
 
@@ -122,7 +127,10 @@ class Session:
         """Save the shown setting as one of `saving.KINDS`; key: the control of a sweep."""
         if self.outcome is None:
             raise ArgumentError("save: there is no run yet")
-        return save(self.controls, self.outcome, self._settings_of_outcome, kind, folder, key)
+        outcome, settings = self.outcome, self._settings_of_outcome
+        if outcome.checking:
+            outcome = outcome_of(self.controls.loop(settings))
+        return save(self.controls, outcome, settings, kind, folder, key)
 
     # --- work of the thread ------------------------------------------------------------------------------------------
 
@@ -134,7 +142,7 @@ class Session:
             edge = find_edge(self.controls, self.settings, key, self._wanted_again)
             if edge is not None:
                 self.edges[key] = edge
-            self.shown(f"{key}: the search ended with the change" if edge is None else str(edge))
+            self.show(f"{key}: the search ended with the change" if edge is None else str(edge))
 
         self._add(job)
 
@@ -146,7 +154,7 @@ class Session:
             region = map_region(self.controls, self.settings, x, y, self._wanted_again)
             if region is not None:
                 self.region = region
-            self.shown("the map ended with the change" if region is None else f"map of {x} and {y}")
+            self.show("the map ended with the change" if region is None else f"map of {x} and {y}")
 
         self._add(job)
 
@@ -183,30 +191,33 @@ class Session:
                 return
             try:
                 while self._wanted_again() and not self._closed:
-                    self._compute()
+                    self._compute(confirming=self.is_quiet)
+                if self._checking and not self._wanted.wait(max(self._seconds_to_rest(), 0.0)):
+                    self._compute(confirming=True)
                 while self._jobs and not self._wanted_again():
                     self._jobs.pop(0)()
             except Exception as error:  # users' code may raise anything; the page must stay alive
-                self.shown(f"{type(error).__name__}: {error}")
+                self.show(f"{type(error).__name__}: {error}")
             if not self._wanted.is_set():
-                if self._jobs or self._wanted_again():
+                if self._jobs or self._checking or self._wanted_again():
                     self._wanted.set()
                 else:
                     self._idle.set()
 
-    def _compute(self) -> None:
-        since, settings = self._changed_at or time.perf_counter(), self.settings
-        self._changed_at = None
+    def _compute(self, confirming: bool) -> None:
+        since, settings = self._changed_at, self.settings
+        self._changed_at, self._checking = None, False
         try:
-            outcome: Any = outcome_of(self.controls.loop(settings))
+            outcome = outcome_of(self.controls.loop(settings), confirming=confirming)
         except GeomctrlError as error:
-            self.shown(str(error))
+            self.show(str(error))
             return
         now = time.perf_counter()
         if self._changed_at is not None and now - self._shown_at < MIN_INTERVAL:
-            self._changed_at, self.dropped = min(since, self._changed_at), self.dropped + 1
+            self._changed_at, self.dropped = min(since or now, self._changed_at), self.dropped + 1
             return
-        self.outcome, self._settings_of_outcome = outcome, settings
-        self.shown(outcome)
+        self.outcome, self._settings_of_outcome, self._checking = outcome, settings, outcome.checking
+        self.show(outcome)
         self._shown_at = time.perf_counter()
-        self.latencies.append(self._shown_at - since)
+        if since is not None:
+            self.latencies.append(self._shown_at - since)
