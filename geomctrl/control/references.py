@@ -118,12 +118,14 @@ class Sinusoids(ReadableRepr):
     robot : Robot
     q0 : array_like (nq,)
         The configuration about which the joints move.
-    amplitude, frequency : array_like (nv,), (harmonics, nv) or (harmonics, 1), or float
-        [rad or m] and [Hz]; a number is that of all joints.
+    amplitude : array_like (nv,), (harmonics, nv) or (harmonics, 1), or float
+        [rad or m]; a number is that of all joints.
+    frequency : array_like as above, or float
+        [Hz].
     phase : array_like as above, default 0
         [rad].
     start_at_rest : float, default 0
-        The motion is multiplied by a quintic blend over that many seconds, so that it starts at q0 at rest.
+        The motion is multiplied by a quintic blend over that time [s], so that it starts at q0 at rest.
 
     Raises
     ------

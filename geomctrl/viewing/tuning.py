@@ -26,6 +26,7 @@ SAME = 1e-6  # positions that differ by less are one
 NOW, PINS = "#0072B2", ("#D55E00", "#009E73", "#CC79A7", "#8C8C8C")
 COLOURS = {"held": "#00875A", "VIOLATED": "#C62828", "UNRESOLVED": "#B26A00"}
 NEUTRAL = "#555"
+SAME_ASPECT = 0.05  # relative change of a picture's shape that needs no new view
 PANEL_WIDTH = 430  # pixels
 LABEL_ROOM = 0.2  # of a slider, that a mark's label needs
 # a slider counts from 0 to 1, which is of no use next to its label with the value
@@ -48,7 +49,7 @@ class TuningPage:
             self._scene = Scene(self._server, self.robot, None, GHOST)
             self._scene.surroundings(all_poses(self.robot, session.controls.loop(session.settings).q0[None]))
             self._scene.aim_first()
-            self._server.on_client_connect(self._scene.aim)
+            self._server.on_client_connect(self._aim)
             self._add_controls()
             self._add_results()
         except BaseException:
@@ -111,7 +112,7 @@ class TuningPage:
 
     def _add_slider(self, control: Any, folder: Any) -> None:
         edge, old = self.session.edges.get(control.key), self._sliders.get(control.key)
-        marks = [(0.0, f"{control.low:.3g}"), (1.0, f"{control.high:.3g}")]
+        marks = [(0.0, f"{control.low:.4g}"), (1.0, f"{control.high:.4g}")]
         if edge is not None and edge.held is not None:
             position = control.position(edge.held)
             marks = [mark for mark in marks if abs(mark[0] - position) > LABEL_ROOM] + [(position, "edge")]
@@ -157,6 +158,19 @@ class TuningPage:
             self._saved = gui.add_markdown("")
         panel.dock_right()
         panel.set_width(PANEL_WIDTH)
+
+    def _aim(self, client: Any) -> None:
+        """Aim a camera, and again when the docked panels have left it less room."""
+        self._scene.aim(client)
+        aspect = client.camera.aspect
+
+        def resized(camera: Any) -> None:
+            nonlocal aspect
+            if abs(camera.aspect / aspect - 1.0) > SAME_ASPECT:
+                aspect = camera.aspect
+                self._scene.aim(client)
+
+        client.camera.on_update(resized)
 
     # --- what the user does ------------------------------------------------------------------------------------------
 
@@ -205,8 +219,10 @@ class TuningPage:
     def _show(self, result: Any) -> None:
         if self._closed.is_set():
             return
+        if isinstance(result, Exception):
+            self._status.content = HIDE_SHARES + _line(COLOURS["VIOLATED"], str(result))
+            return
         if isinstance(result, str):
-            self._status.content = HIDE_SHARES + _line(NEUTRAL, result)
             self._message.content = _escaped(result)
             self._mark()
             return
@@ -238,18 +254,20 @@ class TuningPage:
         ]
         ys = np.stack([*(y for _, y in pins), outcome.curves[title]])
         defined = np.isfinite(ys).all(axis=0)  # the browser draws nothing at all if one number is nan
-        data = (outcome.t[defined], *ys[:, defined])
+        power = _power_of_ten(ys[:, defined]) if "[" in title else 0  # ticks of the plot have three decimals
+        name = title.replace("[", f"[1e{power} ") if power else title
+        data = (outcome.t[defined], *(ys[:, defined] / 10.0**power))
         series = ({"label": "t"}, *({"label": f"pin {k + 1}", "stroke": PINS[k], "width": 1.5} for k, _ in pins),
                   {"label": "now", "stroke": NOW, "width": 2})  # fmt: skip
         if title in self._plots:
             plot = self._plots[title]
-            if len(plot.series) != len(series):  # the browser builds the plot again
-                plot.series = series
+            if (plot.title, len(plot.series)) != (f"{name} over t [s]", len(series)):  # the browser builds it again
+                plot.title, plot.series = f"{name} over t [s]", series
             plot.data = data
             return
         with self._curves:
             self._plots[title] = self._server.gui.add_uplot(
-                data, series, height=160, title=f"{title} over t [s]",
+                data, series, height=160, title=f"{name} over t [s]",
                 padding=(12, 12, 0, 0), scales={"x": {"time": False}}, legend={"show": False},
             )  # fmt: skip
 
@@ -318,6 +336,12 @@ def _line(colour: str, title: str, text: str = "") -> str:
     return f'<div style="{style}"><b>{html.escape(title)}</b> {html.escape(text)}</div>'
 
 
+def _power_of_ten(y: np.ndarray) -> int:
+    """-3, -6, ... or 3, 6, ... if the numbers of a curve are small or large."""
+    largest = float(np.abs(y).max(initial=0.0))
+    return 0 if largest == 0.0 or 0.1 < largest < 1e4 else 3 * int(np.floor(np.log10(largest) / 3.0))
+
+
 def _summary(outcome: Any) -> str:
     """One line: how many monitors held, or which did not."""
     names = {
@@ -329,6 +353,9 @@ def _summary(outcome: Any) -> str:
     return _line(colour, text or f"{len(names['held'])} monitors held")
 
 
+ONE_LINE = 'style="white-space:nowrap"'
+
+
 def _table(outcome: Any, pins: Any) -> str:
     """The measures, with the change since the last pinned setting."""
     rows = []
@@ -336,9 +363,9 @@ def _table(outcome: Any, pins: Any) -> str:
         before = pins[-1].outcome.measures.get(name, (np.nan, ""))[0] if pins else np.nan
         change = f"{100.0 * (value / before - 1.0):+.1f} %" if before and np.isfinite([before, value]).all() else ""
         number = f"{value:.4g} {unit}" if np.isfinite(value) else "never"
-        rows.append(f"<tr><td>{html.escape(name)}</td><td>{number}</td><td>{change}</td></tr>")
-    head = "<tr><th align=left>measure</th><th align=left>now</th><th align=left>pin to now</th></tr>"
-    return f'<table style="font-size:0.85em;margin:8px;width:95%;white-space:nowrap">{head}{"".join(rows)}</table>'
+        rows.append(f"<tr><td>{html.escape(name)}</td><td {ONE_LINE}>{number}</td><td {ONE_LINE}>{change}</td></tr>")
+    head = f"<tr><th align=left>measure</th><th align=left>now</th><th align=left {ONE_LINE}>since pin</th></tr>"
+    return f'<table style="font-size:0.85em;margin:8px;width:95%">{head}{"".join(rows)}</table>'
 
 
 def _heat_map(region: Any) -> str:

@@ -1,4 +1,4 @@
-"""The page of `gc.tune` in headless Chromium: a dragged gain, its verdict, undo, code that repeats the numbers."""
+"""The page of `gc.tune` in headless Chromium: curves, a dragged load, its verdict, undo, code that repeats the run."""
 
 import time
 
@@ -40,10 +40,9 @@ def page(tmp_path):
 def box(browser, label):
     """The box of the slider whose label begins with a text: left, top, width, height."""
     script = f"""(() => {{
-        const label = [...document.querySelectorAll('label, p, div')].filter(
-            x => x.children.length === 0 && x.innerText?.startsWith({label!r}))[0];
-        let row = label;
-        while (row && !row.querySelector('[role=slider]')) row = row.parentElement;
+        const rows = [...document.querySelectorAll('div')].filter(
+            x => x.textContent.trim().startsWith({label!r}) && x.querySelectorAll('[role=slider]').length === 1);
+        const row = rows[rows.length - 1];
         if (!row) return null;
         row.scrollIntoView({{block: 'center'}});
         const b = row.querySelector('[role=slider]').parentElement.getBoundingClientRect();
@@ -74,16 +73,17 @@ def press(browser, text):
     browser.wait(f"{script} if (!b) return false; b.click(); return true; }})()")
 
 
-def test_a_gain_is_dragged_until_the_proof_breaks_and_the_code_repeats_it(browser, page):
+def test_a_load_is_dragged_until_the_proof_breaks_and_the_code_repeats_it(browser, page):
     browser.open(page.address, 1300, 900)
     browser.wait(f"/lyapunov: held/.test({TEXT})")
     first = page.session.settings
-    load = "load"
     assert page.session.outcome.ok
+    charts = "Object.values(window.__viserTestpoints.uplots)"
+    browser.wait(f"{charts}.length === 3 && {charts}.every(x => x.chart.scales.y.max > x.chart.scales.y.min)")
     drag(browser, "mass", [0.1, 0.4, 0.7, 1.0])
     browser.wait(f"/lyapunov: VIOLATED/.test({TEXT})")
     assert page.session.wait(60)
-    assert page.session.settings["load.mass"] > 0.0, load
+    assert page.session.settings["load.mass"] > 0.0
     run = page.session.outcome.run
     assert run.monitors["lyapunov"].verdict == "VIOLATED"
     press(browser, "code")

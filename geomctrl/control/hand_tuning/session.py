@@ -32,12 +32,12 @@ class Pin(NamedTuple):
 class Session:
     """The state of tuning. All methods may be called from any thread.
 
-    `show` is called by the computing thread with each outcome that is not late, or with a message: that of the error
-    if an object refuses the setting, or of a search. While a slider is dragged, monitors beyond their limits are
+    `show` is called by the computing thread with each outcome that is not late, with the error if an object refuses the
+    setting, and with the message of a search. While a slider is dragged, monitors beyond their limits are
     "checking"; once it rests, the outcome is computed again and their verdicts are confirmed.
     """
 
-    def __init__(self, controls: Controls, show: Callable[[Outcome | str], None] = lambda _: None):
+    def __init__(self, controls: Controls, show: Callable[[Outcome | Exception | str], None] = lambda _: None):
         self.controls, self.show = controls, show
         self.settings = controls.settings
         self.pins: list[Pin] = []
@@ -197,7 +197,7 @@ class Session:
                 while self._jobs and not self._wanted_again():
                     self._jobs.pop(0)()
             except Exception as error:  # users' code may raise anything; the page must stay alive
-                self.show(f"{type(error).__name__}: {error}")
+                self.show(RuntimeError(f"{type(error).__name__}: {error}"))
             if not self._wanted.is_set():
                 if self._jobs or self._checking or self._wanted_again():
                     self._wanted.set()
@@ -210,7 +210,7 @@ class Session:
         try:
             outcome = outcome_of(self.controls.loop(settings), confirming=confirming)
         except GeomctrlError as error:
-            self.show(str(error))
+            self.show(error)
             return
         now = time.perf_counter()
         if self._changed_at is not None and now - self._shown_at < MIN_INTERVAL:
