@@ -21,7 +21,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-all soak bench lint docs docs-links robots mjcfs cross numpy1 minimum test-pythons test-some cuda-tools build-tools clean
+.PHONY: help demo test test-all soak bench lint docs docs-links robots mjcfs cross numpy1 peers minimum test-pythons test-some cuda-tools build-tools clean
 
 help:
 	@echo "make demo      a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
@@ -36,6 +36,7 @@ help:
 	@echo "make mjcfs     gymnasium, gymnasium-robotics and dm_control in a folder of their own, whose MJCF files 'make test' then reads (170 MB)"
 	@echo "make cross     install a cross-compiler, with which 'make test' then builds exported C for other processors (100 MB)"
 	@echo "make numpy1    numpy 1.26 in a folder of its own, with which 'make test' then runs calls as well (18 MB)"
+	@echo "make peers     frax, adam and MJX with JAX 0.6.0 in a folder of their own, which 'make bench' then compares (400 MB)"
 	@echo "make minimum   the lowest versions that pyproject.toml allows, in a folder of their own, and some tests with them (400 MB)"
 	@echo "make test-pythons  some tests on each Python of 3.11 to 3.14 that is installed, in environments of their own"
 	@echo "make cuda-tools install NVIDIA's assembler, with which 'make test' then looks at code for GPUs; needs none (40 MB, 100 unpacked)"
@@ -95,6 +96,8 @@ cross: $(STAMPS)/cross
 
 numpy1: $(STAMPS)/numpy1
 
+peers: $(STAMPS)/peers
+
 minimum: $(STAMPS)/test $(STAMPS)/minimum
 	PYTHONPATH=$(VENV)/minimum $(BIN)/python -m pytest $(DISTRIBUTED) -m "not slow" $(ANYWHERE) $(PYTEST_OPTIONS)
 
@@ -136,6 +139,13 @@ $(STAMPS)/test $(STAMPS)/robots $(STAMPS)/cross $(STAMPS)/cuda-tools $(STAMPS)/b
 $(STAMPS)/numpy1: $(STAMPS)/venv
 	@echo "installing numpy 1.26 beside"
 	@$(PIP) install --no-deps --upgrade --target $(VENV)/numpy1 'numpy==1.26.4'
+	@touch $@
+
+# adam fails with JAX 0.10; numpy, mujoco and lxml are those of the environment
+$(STAMPS)/peers: $(STAMPS)/bench
+	@echo "installing frax, adam and MJX beside"
+	@$(PIP) install 'casadi>=3.6.4' pyyaml
+	@$(PIP) install --no-deps --upgrade --target $(VENV)/peers 'jax==0.6.0' 'jaxlib==0.6.0' 'frax==0.1.0' 'adam-robotics==0.5.0' 'mujoco-mjx==3.17.0' ml-dtypes opt-einsum networkx prettytable wcwidth urdfdom-py array-api-compat absl-py etils fsspec packaging trimesh typing-extensions zipp
 	@touch $@
 
 $(STAMPS)/minimum: $(STAMPS)/venv pyproject.toml .ci/minimum.py

@@ -4,8 +4,8 @@ One step holds a torque for control_dt. The robots, the integration steps and th
 Runge-Kutta method of order 4 as MuJoCo's RK4, beside which its default, Euler, has one evaluation instead of four. The
 ratios are times of mj_step divided by times of ours, for the same simulated time: above 1, ours is faster. mj_step
 alone makes no observation, reward or check of arguments; all of these are in ours. Resets at the end of an episode,
-about half a millisecond of ours, are in few of the turns and therefore not in the best. MJX, if it is installed (pip
-install mujoco-mjx), steps its batch on the CPU. Everything takes turns in one process.
+about half a millisecond of ours, are in few of the turns and therefore not in the best. MJX, if `make peers`
+installed it, steps its batch on the CPU. Everything takes turns in one process.
 
     python experiments/benchmarks/benchmark_gymnasium.py [--quick]
 """
@@ -28,10 +28,12 @@ from geomctrl import interop, models
 from geomctrl.interop import EnvironmentOptions
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.peers import use_peers
 from lib.results import Results
 from lib.script import Quick, run_script
 from lib.timing import best_of
 
+use_peers()
 try:
     import jax
     from mujoco import mjx

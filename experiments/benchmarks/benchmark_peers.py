@@ -6,8 +6,8 @@ batches are loops in Python, whose times include its cost, and which are timed o
 float64; its first call, which compiles, is not in the times. Errors are relative to the largest number of the
 reference, Pinocchio's result, and Pinocchio's own to geomctrl's; each library has its gravity, and so has its
 reference. All take turns in one process, and the best turn counts. A cell is "not supported" if the library has no such
-function, and "failed" if the library is not installed or raised an error, which is printed. JAX's libraries need
-`pip install frax adam-robotics mujoco-mjx`.
+function, and "failed" if the library is not installed or raised an error, which is printed and kept in the results.
+`make peers` installs JAX's libraries, in versions that work together, in a folder of their own.
 
     python experiments/benchmarks/benchmark_peers.py [--quick] [--states 16 --states 1000000]
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -30,6 +31,7 @@ import geomctrl as gc
 from geomctrl import interop, models
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.peers import use_peers
 from lib.results import Results
 from lib.robots import pin, pinocchio_model
 from lib.script import Quick, run_script
@@ -56,7 +58,7 @@ class Peer(NamedTuple):
     gravity: float
     terms: dict[str, Callable[..., Any]]
     loops: bool
-    failed: bool = False
+    failure: str = ""
 
 
 def geomctrl_peer(robot: gc.Robot) -> Peer:
@@ -129,10 +131,9 @@ def mujoco_peer(robot: gc.Robot) -> Peer:
 def jax_terms(inverse: Any, mass: Any, forward: Any) -> dict[str, Callable[..., Any]]:
     """Functions of one state as compiled functions of batches, with gradients by forward mode."""
     jax: Any = import_module("jax")
-    functions = {"mass matrix": lambda q, v, x: mass(q)} if mass else {}
+    functions: dict[str, Any] = {"mass matrix": lambda q, v, x: mass(q)}
     for name, f in (("inverse dynamics", inverse), ("forward dynamics", forward)):
-        if f is not None:
-            functions |= {name: f, f"gradient of {name}": jax.jacfwd(f, (0, 1))}
+        functions |= {name: f, f"gradient of {name}": jax.jacfwd(f, (0, 1))}
 
     def blocking(f: Any) -> Callable[..., Any]:
         compiled = jax.jit(jax.vmap(f))
@@ -142,8 +143,25 @@ def jax_terms(inverse: Any, mass: Any, forward: Any) -> dict[str, Callable[..., 
 
 
 def frax_peer(urdf: str) -> Peer:
-    robot: Any = import_module("frax.core.robot").Robot(urdf)
-    return Peer("frax", 9.81, jax_terms(robot.rnea, robot.mass_matrix, robot.forward_dynamics), loops=False)
+    """Its reader expects an inertia of every link, so links without one get zeros."""
+    tree = ET.parse(urdf)
+    for link in tree.iter("link"):
+        if link.find("inertial") is None:
+            inertial = ET.SubElement(link, "inertial")
+            ET.SubElement(inertial, "mass", value="0")
+            ET.SubElement(inertial, "inertia", dict.fromkeys(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), "0"))
+    with_inertias = urdf.replace(".urdf", "_frax.urdf")
+    tree.write(with_inertias)
+    robot: Any = import_module("frax.core.robot").Robot(with_inertias)
+    upward = import_module("jax.numpy").array([0.0, 0.0, 9.81, 0.0, 0.0, 0.0])  # an acceleration in place of gravity
+
+    def inverse(q, v, a):
+        return robot.rnea(q, v, a, upward, None)
+
+    def forward(q, v, tau):
+        return robot.forward_dynamics(q, v, tau, None)
+
+    return Peer("frax", 9.81, jax_terms(inverse, robot.mass_matrix, forward), loops=False)
 
 
 def adam_peer(urdf: str, names: list[str]) -> Peer:
@@ -179,7 +197,10 @@ def mjx_peer(robot: gc.Robot) -> Peer:
     def inverse(q, v, a):
         return mjx.inverse(own, empty.replace(qpos=q, qvel=v, qacc=a)).qfrc_inverse
 
-    return Peer("MJX", 9.81, jax_terms(inverse, None, forward), loops=False)
+    def mass(q):
+        return mjx.full_m(own, mjx.crb(own, mjx.com_pos(own, mjx.kinematics(own, empty.replace(qpos=q)))))
+
+    return Peer("MJX", 9.81, jax_terms(inverse, mass, forward), loops=False)
 
 
 def peers(robot: gc.Robot, folder: Path) -> list[Peer]:
@@ -194,6 +215,7 @@ def peers(robot: gc.Robot, folder: Path) -> list[Peer]:
         "adam": lambda: adam_peer(urdf, list(robot.dof_names)),
         "MJX": lambda: mjx_peer(robot),
     }
+    use_peers()
     try:
         import_module("jax").config.update("jax_enable_x64", True)
     except ImportError:
@@ -203,8 +225,9 @@ def peers(robot: gc.Robot, folder: Path) -> list[Peer]:
         try:
             out.append(make())
         except Exception as error:  # any library may fail on a robot, and the table says so
-            print(f"{name}: {type(error).__name__}: {error!s:.160}")
-            out.append(Peer(name, 9.81, {}, loops=False, failed=True))
+            failure = f"{type(error).__name__}: {error!s:.160}"
+            print(f"{name}: {failure}")
+            out.append(Peer(name, 9.81, {}, loops=False, failure=failure))
     return out
 
 
@@ -254,19 +277,21 @@ def compare(robot: gc.Robot, size: int, libraries: list[Peer], budget: float) ->
         numbers = robot.nv * (1 if term in ("inverse dynamics", "forward dynamics") else robot.nv)
         fits = 8 * size * numbers * (2 if term.startswith("gradient") else 1) <= MAX_GRADIENT_BYTES
         able = [x for x in libraries if term in x.terms and fits]
-        errors, seconds = {}, {}
+        errors, seconds, failures = {}, {}, {x.name: x.failure for x in libraries}
         for peer in list(able):
             try:
                 errors[peer.name] = error(peer, term, robot, states[:, :CHECKED])
             except Exception as problem:
-                print(f"    {peer.name}, {term}: {type(problem).__name__}: {problem!s:.160}")
+                failures[peer.name] = f"{type(problem).__name__}: {problem!s:.160}"
+                print(f"    {peer.name}, {term}: {failures[peer.name]}")
                 able.remove(peer)
         if able:
             seconds = best_of({x.name: batch(x, term, states) for x in able}, budget)
         for peer in libraries:
             count = min(size, MAX_LOOP) if peer.loops else size
             each = seconds[peer.name] / count * 1e6 if peer.name in seconds else None
-            missing = "failed" if peer.failed or (term in peer.terms and fits) else "not supported"
+            absent = "not supported" if fits else "too large"
+            missing = f"failed: {failures[peer.name]}" if failures[peer.name] else absent
             cell = missing if each is None else f"{each:10.3f} us a state, error {errors[peer.name]:.0e}"
             print(f"  {term:30s} {peer.name:10s} {cell}")
             RESULTS.row(

@@ -18,7 +18,10 @@ from geomctrl import files
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path("out/bench")
-PACKAGES = ("geomctrl", "numpy", "scipy", "numba", "llvmlite", "pin", "mujoco", "dynibo", "exudyn", "cuda-core")
+PACKAGES = (
+    *("geomctrl", "numpy", "scipy", "numba", "llvmlite", "pin", "mujoco", "dynibo", "exudyn", "cuda-core"),
+    *("gymnasium", "jax", "frax", "adam-robotics", "mujoco-mjx"),
+)
 
 
 class Results:
