@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import CAST, FITS, dtype_of, is_float, is_whole, known_dtype, of_one_dtype
+from .dtypes import CAST, FITS, dtype_of, is_float, is_truth, is_whole, known_dtype, of_one_dtype
 from .elementwise import BINARY, TERNARY, UNARY
 from .entries import as_entry, as_number, refuse_narrow
 from .graph import called_by_user
@@ -291,8 +291,8 @@ FLOATING |= {"greater", "greater_equal", "not_equal", "logical_and", "logical_or
 FLOATING -= {*OF_WHOLE, "reciprocal", "conjugate", "invert"}
 
 
-def _all_whole(x: Any) -> bool:
-    return dtype_of(x) == np.int64 if isinstance(x, np.ndarray) else is_whole(x)
+def _kind_of_operand(x: Any) -> str:
+    return dtype_of(x).kind if isinstance(x, np.ndarray) else "i" if is_whole(x) else "b" if is_truth(x) else "f"
 
 
 def _has_no_effect(key: str, x: Any) -> bool:
@@ -336,7 +336,10 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
         function = np.frompyfunc(python, ufunc.nin, 1, identity=ufunc.identity)
     if method in ("reduce", "accumulate") and name in ("add", "multiply"):  # numpy reduces booleans as integers
         operands = [_operand(np.frompyfunc(number_of, 1, 1)(operands[0])), *operands[1:]]
-    whole = name not in FLOATING and all(map(_all_whole, operands))
+    kinds = set() if name in FLOATING else {*map(_kind_of_operand, operands)}
+    if name in OF_WHOLE and kinds == {"b", "i"}:  # numpy converts truths beside integers to integers
+        operands, kinds = [_operand(np.frompyfunc(_as_whole, 1, 1)(x)) for x in operands], {"i"}
+    whole = kinds == {"i"}
     if whole and name not in OF_WHOLE:
         raise UntraceableError(f"np.{name} of integers can not be traced{caller()}: use floats, as in 1.0 * x")
     result = getattr(function, method)(*operands, **kwargs)
@@ -358,6 +361,10 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
         )
     target[...] = result
     return target
+
+
+def _as_whole(x: Any) -> Any:
+    return int(x) if isinstance(x, (bool, np.bool_)) else number_of(x)
 
 
 def sum_from_zero(x: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import SymbolArray
-from .dtypes import dtype_of
+from .dtypes import dtype_of, refuse_common
 from .entries import refuse_dtype
 from .operators import number_of
 from .symbols import (
@@ -41,6 +41,8 @@ def entries(x: Any) -> np.ndarray:
         out = np.empty((), object)
         out[()] = x
         return out
+    if isinstance(x, (tuple, list)):
+        refuse_common(x)
     out = np.asarray(x)
     refuse_dtype(out)
     return out if out.dtype == object else out.astype(object)
@@ -126,6 +128,7 @@ def count_nonzero(a: Any) -> Any:
 
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None) -> Any:
     low, high = (a_min if min is None else min), (a_max if max is None else max)
+    refuse_common((a, low, high), weak=True)
     a = symbolic(a) if low is None else np.maximum(symbolic(a), low)
     a = a if high is None else np.minimum(a, high)
     if out is None:

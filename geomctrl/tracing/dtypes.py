@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from .entries import DTYPES
+from .graph import CLASSES
 from .operators import whole_number
 from .symbols import (
     INT64,
@@ -18,6 +21,7 @@ from .symbols import (
     as_numpy,
     caller,
     is_symbol,
+    kinds_in,
     truth,
     where,
     with_kind,
@@ -45,6 +49,47 @@ def of_one_dtype(entries: list[Any]) -> list[Any]:
         return entries
     cast = _as_int if all(is_whole(x) or is_truth(x) for x in entries) else _as_float
     return [cast(x) if isinstance(x, (Symbol, Condition, int, float, np.generic)) else x for x in entries]
+
+
+def refuse_common(xs: Iterable[Any], weak: bool = False) -> None:
+    """Raise UntraceableError if numpy's common type of xs is narrower than with double, int64 and bool arrays.
+
+    weak: numbers of Python take the type of the arrays beside them.
+    """
+    entries = [y for x in xs for y in _leaves(x, weak)]
+    narrow = [x.dtype for x, _ in entries if isinstance(x, (np.ndarray, np.generic)) and _usual(x.dtype) != x.dtype]
+    if narrow:
+        examples = [_example(x, weak) for x, weak in entries if isinstance(x, NUMBERS)]
+        usual = [x.astype(_usual(x.dtype)) if hasattr(x, "dtype") else x for x in examples]
+        if (result := np.result_type(*examples)) != np.result_type(*usual):
+            raise UntraceableError(
+                f"an array is combined with {narrow[0]} numbers{caller()}, so numpy computes in {result}: use float64"
+                " or int64"
+            )
+
+
+NUMBERS = (Symbol, Condition, bool, int, float, np.generic, np.ndarray)
+
+
+def _usual(dtype: np.dtype) -> np.dtype:
+    return DTYPES.get(dtype.kind, dtype)  # dtypes of other kinds, as object, stay
+
+
+def _leaves(x: Any, weak: bool) -> Iterator[tuple[Any, bool]]:
+    """The arrays and numbers of a list, which are not weak, or x itself."""
+    if isinstance(x, (tuple, list, deque)):
+        for y in x:
+            yield from _leaves(y, False)
+    else:
+        yield x, weak
+
+
+def _example(x: Any, weak: bool) -> Any:
+    """A number or array of the same type."""
+    if isinstance(x, np.ndarray):
+        return np.zeros(1, dtype_of(x) if x.dtype == object else x.dtype)
+    y = np.bool_(False) if type(x) is Condition else CLASSES[max(kinds_in(x.kind))](0) if is_symbol(x) else x
+    return y if weak else np.array([y])
 
 
 def is_float(array: np.ndarray) -> bool:

@@ -34,7 +34,7 @@ from .choices import (
     symbolic,
     where_,
 )
-from .dtypes import CAST, dtype_of
+from .dtypes import CAST, dtype_of, refuse_common
 from .operators import number_of, rounded
 from .requirements import require
 from .symbols import (
@@ -323,6 +323,19 @@ OF_PYTHON = {
 }  # their results are of Python's types
 SUMS = {np.dot, np.inner, np.vdot, np.tensordot, np.trace, np.convolve, np.correlate}
 
+OF_COMMON_TYPE = {
+    *SUMS,
+    np.stack,
+    np.concatenate,
+    np.vstack,
+    np.hstack,
+    np.dstack,
+    np.column_stack,
+    np.block,
+    np.append,
+}
+OF_COMMON_TYPE |= {np.insert, np.outer, np.kron, np.cross, np.einsum, np.polyval}
+
 
 class Row:
     """A traceable function: its arguments and its implementation."""
@@ -336,6 +349,8 @@ class Row:
             self.signature.bind(*args, **keywords)
         except TypeError as error:
             raise UntraceableError(f"only {self.name}{self.signature} can be traced{caller()}: {error}") from None
+        if self.function in OF_COMMON_TYPE:
+            refuse_common(x for x in args if type(x) is not int)  # an int is an axis or a place
         result = self.meaning(*args, **keywords)
         return arrays.sum_from_zero(result) if self.function in SUMS and any(map(np.ndim, args)) else result
 

@@ -21,6 +21,7 @@ import numpy as np
 from .arrays import SEQUENCES, SymbolArray, entered, has_symbols, holds_any, plain, row_of, wrapped
 from .code_identity import CACHE, PLAIN, origin
 from .constant_arrays import ConstantArray, array_of_list, holds_hidden_symbols, visible, visible_arrays
+from .dtypes import refuse_common
 from .entries import refuse_dtype
 from .numbers import scalar
 from .patched_math import math_on_symbols, mean_on_symbols
@@ -204,6 +205,7 @@ class _Joiner:
         parts = key if isinstance(key, tuple) else (key,)
         if threading.get_ident() != self._owner or not holds_any(parts):
             return self._original[key]
+        refuse_common(parts, weak=True)
         if isinstance(parts[0], str):
             raise UntraceableError(f"np.r_[{parts[0]!r}, ...] can not be traced{caller()}: call np.stack")
         return row_of(np.concatenate, ([*map(self._part, parts)], 1 - self._ndim), {})
@@ -237,6 +239,8 @@ def _array_maker(name: str) -> Callable[..., Any]:
     def converted(x, *args, **kwargs):
         x = plain(x) if isinstance(x, SEQUENCES) else x
         kind = args[0] if args else kwargs.get("dtype")
+        if kind is None and isinstance(x, SEQUENCES) and holds_any(x):
+            refuse_common(x)
         if kind is not None and kind is not object and holds_any(x):
             return original(x, object).view(SymbolArray).astype(kind)
         if type(x) is ConstantArray and name in ("asarray", "asanyarray"):

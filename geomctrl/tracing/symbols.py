@@ -214,7 +214,7 @@ def _vanishes(a: Symbol) -> bool:
 
 def sub(a: Any, b: Any) -> Any:
     if not is_symbol(b):
-        return a - b if not is_symbol(a) else add(a, -b)
+        return a - b if not is_symbol(a) else add(a, -float(b))  # -0 would be 0
     finite, minus_b = b.graph.finite, _negated(b)
     if minus_b is not None:
         return add(a, minus_b)
@@ -242,7 +242,7 @@ def mul(a: Any, b: Any) -> Any:
         if b == 1.0:
             return a
         if minus_a is not None:
-            return mul(minus_a, -b)
+            return mul(minus_a, -float(b))
         negative = math.copysign(1.0, b) < 0.0
         return neg(a) if b == -1.0 else neg(_made("mul", a, -b)) if negative else _made("mul", a, b)
     minus_b = _negated(b)

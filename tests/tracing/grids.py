@@ -123,5 +123,5 @@ OPERATORS = {
     "a ** 7": lambda a, b: a**7, "1 / b": lambda a, b: 1.0 / b, "-(a - b)": lambda a, b: -(a - b),
     "0 - a": lambda a, b: 0.0 - a,
     "a + 0": lambda a, b: a + 0.0, "-a - b": lambda a, b: -a - b, "-a + -b": lambda a, b: -a + -b,
-    "sign": lambda a, b: (a > b) * 1.0,
+    "sign": lambda a, b: (a > b) * 1.0, "a - 0": lambda a, b: a - 0, "-a 0": lambda a, b: -a * 0 + -0.0,
 }  # fmt: skip

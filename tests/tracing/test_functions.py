@@ -194,6 +194,35 @@ def test_sinc():
     require_same("sinc", rows, outputs(f, rows)[0], in_numpy(f, rows), ulps=4.0)
 
 
+TRUTHS = np.array([True, False, True])
+WHOLE = {  # a truth beside an integer is an integer
+    "clip": lambda x: np.clip(x > 0.5, 0, 5),
+    "method": lambda x: (x > 0.5).clip(None, 3),
+    "scalar": lambda x: np.clip(x[0] > 0.5, 0, 5),
+    "bound": lambda x: np.clip(np.round(x).astype(int), x > 0.5, 3),
+    "maximum": lambda x: np.maximum(x > 0.5, 1),
+    "quotient": lambda x: int(x[0] > 0.5) // TRUTHS[::2],
+    "remainder": lambda x: np.round(x[:2]).astype(int) % TRUTHS[::2],
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_integers_beside_truth_values(name):
+    def f(x):
+        y = np.ravel(WHOLE[name](x))
+        return np.concatenate([y * 1.0, (y[:1] + y[:1]) * 1.0, [isinstance(y[0], np.floating)]])
+
+    rows = np.array([(0.4, 0.7, -0.2), (1.2, -3.0, 0.5), (7.0, 0.6, 2.0)])
+    found, good = outputs(f, rows)
+    assert good.all()
+    require_same(name, rows, found, in_numpy(f, rows))
+
+
+def test_quotients_of_integers_by_zero_are_refused():  # numpy says 0 and warns
+    with pytest.raises(UntraceableError, match="never returns a result"):
+        tracer.traced(lambda x: int(x[0] > 0.5) // TRUTHS, (1,))
+
+
 def test_divmod_and_extremes_of_truth_values():
     def f(x):
         above = np.array([x[0] > x[1], x[1] > 0.0, True])

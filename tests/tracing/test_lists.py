@@ -190,7 +190,19 @@ OTHER_TYPES = [
     *("SINGLE * t", "SINGLE + (t > 0)", "SINGLE * (x > 0)", "SINGLE @ (x > 0)", "SINGLE[0] * t", "LONG * x"),
     *("np.where(t > 0, SINGLE, 0.5 * SINGLE)", "np.clip(SINGLE, 0.0, t)", "max(SINGLE[0], x[0])", "LONG[0] * x[0]"),
     *("BYTES + int(t * 100.0)", "BYTES + (t > 0)", "BYTES[0] * int(x[0])", "UNSIGNED + x.astype(int)"),
-    "np.maximum(SINGLE, t)",
+    *(
+        "np.maximum(SINGLE, t)",
+        "np.clip(x > 0, 0, SINGLE)",
+        "np.concatenate([SINGLE, x > 0], 0)",
+        "np.dot(x > 0, SINGLE)",
+    ),
+    *("np.array([BYTES, x > 0])", "np.append(UNSIGNED, x.astype(int))", "np.r_[SINGLE, x > 0]", "np.c_[BYTES, x > 0]"),
+    *(
+        "np.max([SINGLE, x > 0])",
+        "np.tensordot(SINGLE, x > 0, 1)",
+        "np.outer(x > 0, BYTES)",
+        "np.stack([BYTES, x > 0])",
+    ),
 ]
 
 
@@ -202,7 +214,16 @@ def test_numbers_of_types_in_which_numpy_would_compute_are_refused(expression):
         traced(eval(f"lambda t, x: {expression}", OTHER_ARRAYS), (), (2,))
 
 
-@pytest.mark.parametrize("expression", ["SINGLE * x", "BYTES + x", "BYTES * t", "SINGLE @ x", "BYTES + x.astype(int)"])
+CONVERTED = ["SINGLE * x", "BYTES + x", "BYTES * t", "SINGLE @ x", "BYTES + x.astype(int)", "np.append(SINGLE, t)"]
+CONVERTED += [
+    "np.concatenate([BYTES, x], 0)",
+    "np.clip(x, 0, SINGLE)",
+    "np.array([SINGLE, x > 0], float)",
+    "SINGLE.dot(x)",
+]
+
+
+@pytest.mark.parametrize("expression", CONVERTED)
 def test_numbers_of_other_types_that_numpy_converts_compute(expression):
     f = eval(f"lambda t, x: {expression}", OTHER_ARRAYS)
     x = np.array([3.3, -0.7])
