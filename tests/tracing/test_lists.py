@@ -219,7 +219,6 @@ CONVERTED += [
     "np.concatenate([BYTES, x], 0)",
     "np.clip(x, 0, SINGLE)",
     "np.array([SINGLE, x > 0], float)",
-    "SINGLE.dot(x)",
 ]
 
 
