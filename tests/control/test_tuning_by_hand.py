@@ -168,6 +168,36 @@ def test_late_results_are_dropped_and_the_last_is_shown(session, monkeypatch):
     assert [outcome.loop.controller.Lambda[0, 0] for outcome in results] == [7.0]
 
 
+def test_a_verdict_is_checked_while_a_slider_is_dragged_and_confirmed_when_it_rests(session, tmp_path, monkeypatch):
+    import geomctrl.control.hand_tuning.session as module
+
+    session.start()
+    assert session.wait()
+    results = []
+    session.show = results.append
+    monkeypatch.setattr(module, "AT_REST", 3600.0)
+    session.change("load.mass", 1.0)
+    deadline = time.perf_counter() + 60.0
+    while not results and time.perf_counter() < deadline:
+        time.sleep(0.01)
+    verdict = next(v for v in results[0].verdicts if v.name == "lyapunov")
+    assert results[0].checking
+    assert verdict.verdict == "checking"
+    assert not session.wait(0.0)
+    saved = gc.Run.load(session.save("run.npz", tmp_path))
+    assert saved.monitors["lyapunov"].verdict == "VIOLATED"
+    latencies = len(session.latencies)
+    monkeypatch.setattr(module, "AT_REST", 0.0)
+    session.change("load.mass", 0.9)
+    assert session.wait()
+    assert not results[-1].checking
+    assert next(v for v in results[-1].verdicts if v.name == "lyapunov").verdict == "VIOLATED"
+    assert len(session.latencies) == latencies + 1
+    first = results[0].run
+    loop = session.controls.loop(session.settings | {"load.mass": 1.0})
+    assert outcome_of(loop).run.q.tobytes() == first.q.tobytes()
+
+
 def test_four_pins_are_kept(session):
     session.start()
     assert session.wait()
