@@ -192,7 +192,7 @@ class TuningPage:
         text = self.session.code()
         with self._server.gui.add_modal("Python code of this run") as modal:
             self._server.gui.add_html(
-                f'<pre id="code" style="overflow:auto;max-height:60vh">{html.escape(text)}</pre>{COPY}'
+                f'<pre id="code" style="overflow:auto;max-height:60vh;font-size:0.8em">{html.escape(text)}</pre>{COPY}'
             )
             self._server.gui.add_button("close").on_click(lambda _: modal.close())
 
@@ -301,10 +301,10 @@ class TuningPage:
             handle.remove()
         with self._map:
             self._cells = [self._server.gui.add_html(_heat_map(region))]
+            names = _short_numbers(region.x_values)
             for j in reversed(range(len(region.y_values))):
-                names = [f"{x:.3g}" for x in region.x_values]
                 row = self._server.gui.add_button_group(f"{region.y_values[j]:.3g}", names, hint=region.y)
-                row.on_click(lambda event, j=j, names=names: self._go(region, names.index(event.target.value), j))
+                row.on_click(lambda event, j=j: self._go(region, names.index(event.target.value), j))
                 self._cells.append(row)
 
     def _go(self, region: Any, i: int, j: int) -> None:
@@ -379,6 +379,12 @@ def _heat_map(region: Any) -> str:
     head = "<tr><th></th>" + "".join(f"<th>{x:.3g}</th>" for x in region.x_values) + "</tr>"
     names = html.escape(f"{region.x} to the right, {region.y} upwards; the buttons below go there")
     return f'<div style="font-size:0.7em;padding:4px">{names}<table>{"".join(rows)}{head}</table></div>'
+
+
+def _short_numbers(values: np.ndarray) -> list[str]:
+    """Different numbers with as few digits as possible, so that a row of buttons fits."""
+    texts = ([f"{x:.{digits}g}" for x in values] for digits in range(2, 17))
+    return next((names for names in texts if len({*names}) == len(names)), [repr(x) for x in values.tolist()])
 
 
 def _escaped(text: str) -> str:
