@@ -352,13 +352,21 @@ class Row:
         if self.function in OF_COMMON_TYPE:
             refuse_common(x for x in args if type(x) is not int)  # an int is an axis or a place
         result = self.meaning(*args, **keywords)
-        return arrays.sum_from_zero(result) if self.function in SUMS and any(map(np.ndim, args)) else result
+        return arrays.sum_from_zero(result) if _starts_at_zero(self.function, args) else result
 
     def result(self, x: Any) -> Any:
         """Convert a result to numpy's types, if numpy's function does not return Python's."""
         if self.function in OF_PYTHON:
             return as_python(x)
         return arrays.wrapped(symbolic(x) if self.function in (np.where, np.select) else x)
+
+
+def _starts_at_zero(function: Any, args: tuple) -> bool:
+    """Whether numpy adds products to 0.0, which is then not -0.0; products of single numbers are only multiplied."""
+    if function is np.einsum:
+        return len(args) > 2
+    single = function in (np.dot, np.inner, np.tensordot) and [*map(np.size, args[:2])] == [1, 1]
+    return function in SUMS and any(map(np.ndim, args)) and not single
 
 
 def _has_no_effect(key: str, x: Any) -> bool:

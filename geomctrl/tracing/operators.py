@@ -276,6 +276,7 @@ def _of_truths(name: str, logical: Any) -> Any:
 
     def method(self: Condition, other: Any) -> Any:
         refuse_loops(self, other)
+        refuse_narrow(self, other)
         if isinstance(other, (Condition, bool, np.bool_)):
             if INT64 in (certain(kind_of(self)), certain(kind_of(other))) and name != "truediv":
                 if logical is None:

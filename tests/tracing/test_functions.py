@@ -194,6 +194,20 @@ def test_sinc():
     require_same("sinc", rows, outputs(f, rows)[0], in_numpy(f, rows), ulps=4.0)
 
 
+def test_signs_of_zero_in_products_of_arrays():
+    def f(x):
+        one, both, matrix = x[:1], x[:2], x[:1].reshape(1, 1)
+        of_one = [np.dot(one, 5.0), np.dot(5, one), np.inner(one, [2.0]), np.tensordot(one, [1.0], 1), matrix.dot(one)]
+        of_both = [np.dot(2.0, both), np.inner(3, both), np.vdot(both, [1.0, 2.0]), np.dot(both, [1.0, 0.5])]
+        sums = [np.einsum("i,i", one, [1.0]), np.einsum("i,j->ij", both, [1.0]), np.convolve(one, [1.0]), np.sum(one)]
+        return np.concatenate(
+            [np.ravel(y) for y in (*of_one, *of_both, *sums, np.einsum("ij->ji", matrix), one @ [1.0])]
+        )
+
+    rows = np.array([(0.0, 0.0), (-0.0, -0.0), (-0.0, 0.0), (0.5, -0.0), (-0.0, -2.0)])
+    require_same("products", rows, outputs(f, rows)[0], in_numpy(f, rows))
+
+
 TRUTHS = np.array([True, False, True])
 WHOLE = {  # a truth beside an integer is an integer
     "clip": lambda x: np.clip(x > 0.5, 0, 5),
