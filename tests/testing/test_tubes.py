@@ -260,6 +260,23 @@ def test_a_picture_shows_the_tube_and_motions(tube):
     assert len(tube.plot(samples=0).axes) == 4
 
 
+def test_a_signal_that_is_undefined_at_some_states_is_undecided(arm, tube):
+    undefined = tube.stays(lambda t, q, v, z, plant: np.arcsin(q[0] + 0.6), upper=2.0)
+    assert undefined.status == "undecided"
+    assert undefined.highest == np.inf
+
+
+def test_a_difference_of_a_rate_beside_an_infinite_signal_is_named(tube, monkeypatch):
+    rates = type(tube.equations).python_rates
+    monkeypatch.setattr(type(tube.equations), "python_rates", lambda *args: rates(*args) + 1e-3)
+    with pytest.raises(UntraceableError, match="rate 0"):
+        tube.stays(lambda t, q, v, z, plant: np.inf * q[1], upper=1.0)
+
+
+def test_an_infinite_signal_is_undecided(tube):
+    assert tube.stays(lambda t, q, v, z, plant: np.inf * q[1], upper=1.0).status != "proved"
+
+
 def test_a_trace_that_differs_from_python_is_refused(arm):
     class Changing:
         calls = 0

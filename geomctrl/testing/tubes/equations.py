@@ -122,8 +122,10 @@ class LoopEquations:
                     python = np.append(self.python_rates(now, state), self._python_signal(now, state))
             except Exception:  # the law may raise anything outside its domain
                 python = np.full(len(row), np.nan)
-            size = np.maximum(np.abs(python), 1.0)
-            same = (np.abs(row - python) <= ROUNDING_TOLERANCE * size.max()) | (np.isnan(row) & np.isnan(python))
+            size = np.abs(python[np.isfinite(python)]).max(initial=1.0)
+            with np.errstate(invalid="ignore"):
+                same = (np.abs(row - python) <= ROUNDING_TOLERANCE * size) | (row == python)
+            same |= np.isnan(row) & np.isnan(python)
             if not same.all():
                 k = int(np.argmin(same))
                 name = f"rate {k} of the state" if k < self.n else "the signal"
