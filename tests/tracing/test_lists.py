@@ -192,6 +192,8 @@ OTHER_TYPES = [
     *("BYTES + int(t * 100.0)", "BYTES + (t > 0)", "BYTES[0] * int(x[0])", "UNSIGNED + x.astype(int)"),
     *(
         "np.maximum(SINGLE, t)",
+        "(x[0] > 0) ** SINGLE[0]",
+        "SINGLE[0] - (t > 0)",
         "np.clip(x > 0, 0, SINGLE)",
         "np.concatenate([SINGLE, x > 0], 0)",
         "np.dot(x > 0, SINGLE)",
