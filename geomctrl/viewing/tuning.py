@@ -284,7 +284,7 @@ class TuningPage:
 
     def _mark(self) -> None:
         """Draw new edges on their sliders, and a new map."""
-        with self._lock:
+        with self._lock, self._server.atomic():
             for key, edge in [*self.session.edges.items()]:
                 if self._marked.get(key) is not edge:
                     self._marked[key] = edge
@@ -294,6 +294,7 @@ class TuningPage:
             if region is not None and region is not self._mapped:
                 self._mapped = region
                 self._add_map(region)
+        self._server.flush()
 
     def _add_map(self, region: Any) -> None:
         """A heat map, and for each of its rows buttons that set both controls."""
