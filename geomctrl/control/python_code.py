@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import keyword
 import math
@@ -122,7 +123,7 @@ class PythonCode:
         if not bundled and not (isinstance(source, Path) and source.is_file()):
             return None, {}
         try:
-            base = models.load(robot.name if bundled else source)
+            base = models.load(robot.name if bundled else str(source))
             if same_result(base, robot):
                 return text, {}
             alike = isinstance(robot, Robot) and base.parameters.shape == robot.parameters.shape
@@ -163,8 +164,7 @@ def _singular(name: str, x: Any) -> str:
 
 
 def _public_name(x: Any) -> str | None:
-    import geomctrl as gc
-
+    gc: Any = importlib.import_module("geomctrl")
     if gc.NAMES.get(x.__name__) and getattr(gc, x.__name__) is x:
         return f"gc.{x.__name__}"
     for module in gc.MODULES:

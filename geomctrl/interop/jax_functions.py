@@ -38,7 +38,8 @@ from .term_functions import SEVERAL, TermFunction
 VERSIONS = "jax 0.6.2 to 0.10"  # with which the tests have run
 
 
-_enable_x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64  # before jax 0.8
+_before_08: Any = jax.experimental
+_enable_x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else _before_08.enable_x64
 
 
 class JaxFunction(TermFunction):

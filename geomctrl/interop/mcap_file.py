@@ -3,6 +3,9 @@
 Both viewers read messages of ROS 2; of Foxglove's own schemas, Rerun reads those in Protobuf and not those in JSON.
 """
 
+# mcap is not in the environment of `make lint`:
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import heapq

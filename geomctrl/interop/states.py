@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from geomctrl.arguments import ROTATION_TOLERANCE, checked, same_batch
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.mechanism.joint import Joint
-from geomctrl.mechanism.mechanism import require_robot
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 from geomctrl.models.io.mjcf import joint_names
 from geomctrl.robot import Robot
@@ -99,9 +99,9 @@ def to_mujoco(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarr
     """
     _require_model(robot, model, "mujoco.MjModel", MUJOCO)
     lead, (q, v) = as_batch(robot, q=q, v=v)
-    q, v, robot = robot.coupling.tree_configuration(q), v @ robot.coupling.matrix.T, robot.coupling.tree
+    q, v, tree = robot.coupling.tree_configuration(q), v @ robot.coupling.matrix.T, robot.coupling.tree
     x, u = np.empty((len(q), model.nq)), np.empty((len(q), model.nv))
-    put_mujoco(mujoco_joints(robot, model), q, v, x, u)
+    put_mujoco(mujoco_joints(tree, model), q, v, x, u)
     return x.reshape(*lead, model.nq), u.reshape(*lead, model.nv)
 
 
@@ -222,7 +222,7 @@ def _check_same_plane(joint, body, model):
         raise ArgumentError(f"robot: joint {joint.name!r}: planar joints of other libraries have the normal z only")
 
 
-def mujoco_joints(robot: Robot, model: Any) -> list[MatchedJoint]:
+def mujoco_joints(robot: Mechanism, model: Any) -> list[MatchedJoint]:
     """Match each joint of the robot with MuJoCo's; raises as `to_mujoco` does."""
     starts, rates = [*model.jnt_qposadr.tolist(), model.nq], [*model.jnt_dofadr.tolist(), model.nv]
     names, matched = joint_names(model), []

@@ -72,7 +72,7 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
     if getattr(config, "DISABLE_JIT", False):
         return uncompiled_entry(function, signature)
     twin = rebind(function, {}, empty_cells(function))
-    flags = STRICT_FLAGS if strict else FLAGS
+    flags: Any = STRICT_FLAGS if strict else FLAGS
     dispatcher: Any = numba.njit(nogil=function.__name__.endswith("_many"), **flags)(twin)  # batches: see `threads`
 
     def fill():

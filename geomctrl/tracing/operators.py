@@ -349,9 +349,12 @@ for _name, _method in _OF_CONDITIONS.items():
     setattr(Condition, _name, _method)
 
 
-Symbol.__bool__ = lambda self: bool(invert(compare("eq", refuse_loops(self), 0.0)))
-for _kind in (Symbol, Condition):
-    _kind.item = as_python
+for _kind, _name, _method in [
+    (Symbol, "__bool__", lambda self: bool(invert(compare("eq", refuse_loops(self), 0.0)))),
+    (Symbol, "item", as_python),
+    (Condition, "item", as_python),
+]:
+    setattr(_kind, _name, _method)
 
 
 LEAKS = {

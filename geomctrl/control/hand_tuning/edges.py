@@ -93,7 +93,7 @@ def map_region(
         for i, a in enumerate(values[0]):
             ok = holds(controls, {**settings, x: float(a), y: float(b)})
             verdicts[j, i] = 0.0 if ok is None else 1.0 if ok else -1.0
-    return Region(x, y, *values, verdicts)
+    return Region(x, y, values[0], values[1], verdicts)
 
 
 def _values(control: Control) -> np.ndarray:
