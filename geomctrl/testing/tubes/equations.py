@@ -62,7 +62,8 @@ class LoopEquations:
         self.inputs += [(TIME, 0)]
         self.constants = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist())}
         self.rates = [*loop.field[: self.n], *[0.0] * len(uncertain), 1.0]
-        self.name, self.signal = signal, self._signal(signal)
+        self.name: Any = signal
+        self.signal = self._signal(signal)
 
     def _extra(self, signal: Any) -> Callable[..., dict[str, Any]]:
         def extra(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[str, Any]:

@@ -302,7 +302,7 @@ class _SampledLoop:
         A[i[kept], j[kept]] = 0.5 * W[1 + layout.symbols : ERR][kept]
         low, high = bounds(W)
         upper = self._upper(float(W[0]), W[1 : 1 + k], A + A.T, 0.5 * (lo + hi), 0.5 * (hi - lo)) + rest if k else high
-        return (float(low), min(float(high), upper)), W
+        return (float(low), min(float(high), float(upper))), W
 
     def _upper(self, c: float, b: np.ndarray, A: np.ndarray, centre: np.ndarray, half: np.ndarray) -> float:
         """An upper bound of c + b.e + e.A e for |e_j| <= 1 where x = centre + half e is not in the ball.
