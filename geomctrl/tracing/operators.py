@@ -349,12 +349,10 @@ for _name, _method in _OF_CONDITIONS.items():
     setattr(Condition, _name, _method)
 
 
-for _kind, _name, _method in [
-    (Symbol, "__bool__", lambda self: bool(invert(compare("eq", refuse_loops(self), 0.0)))),
-    (Symbol, "item", as_python),
-    (Condition, "item", as_python),
-]:
-    setattr(_kind, _name, _method)
+_OF_NUMBERS = {"__bool__": lambda self: bool(invert(compare("eq", refuse_loops(self), 0.0))), "item": as_python}
+for _name, _method in _OF_NUMBERS.items():
+    setattr(Symbol, _name, _method)
+Condition.item = as_python  # pyright: ignore[reportAttributeAccessIssue]
 
 
 LEAKS = {
