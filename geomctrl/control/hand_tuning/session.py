@@ -148,7 +148,7 @@ class Session:
 
     def search_region(self, x: str, y: str) -> None:
         """Compute the map over two controls; a change of the setting ends it."""
-        self.controls[x], self.controls[y]
+        _ = self.controls[x], self.controls[y]  # raises for an unknown name
 
         def job() -> None:
             region = map_region(self.controls, self.settings, x, y, self._wanted_again)

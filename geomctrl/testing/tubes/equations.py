@@ -141,7 +141,8 @@ class LoopEquations:
             return []
         q, v, z = self.loop.split(np.append(x, 0.0))
         if callable(self.name):
-            return [float(self.name(t, q, v, z, self.plant))]
+            value: Any = self.name(t, q, v, z, self.plant)
+            return [float(value)]
         if self.name == "V":
             return [float(self.controller.lyapunov(t, q, v, z, self.plant)[0])]
         name, _, index = self.name.partition("[")
