@@ -87,7 +87,7 @@ def computed(job: Job, blocks: Iterable[Block], n: int, executor: Any) -> Genera
     """
     with ExitStack() as stack:
         if executor is None:
-            alone = n == 1 or job.arguments["options"].gpu is not None  # processes would share the GPU
+            alone = n <= 1 or job.arguments["options"].gpu is not None  # processes would share the GPU
             executor = _SerialExecutor() if alone else stack.enter_context(processes(min(cores(), n)))
         sent = job if isinstance(executor, (ThreadPoolExecutor, _SerialExecutor)) else pickled(job)
         submit = partial(executor.submit, **_options(executor))
