@@ -18,6 +18,7 @@ from geomctrl.control.tracking import Sliding, TrackingError, gain_matrix, slidi
 from geomctrl.control.tuning import Design, design
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
+from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 
 rule = lru_cache(maxsize=8)(design)  # cached because several laws are often created for the same robot
@@ -30,6 +31,8 @@ class Law(ReadableRepr):
         super().__init_subclass__(**options)
         if not cls.__module__.startswith(__package__ or ""):
             require_called(cls, __package__ or "")
+        elif "lyapunov" in vars(cls):
+            cls.lyapunov = named_arguments()(cls.lyapunov)
 
 
 class ModelBased(Law):

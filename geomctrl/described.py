@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.other_names import explain_call
+
 MAX_ENTRIES = 12  # largest number of array entries that are written out
 EMPTY = inspect.Parameter.empty
 MAX_CHARACTERS = 80  # largest number of characters of other values
@@ -20,7 +22,8 @@ class ReadableRepr:
     """Base class with a readable repr, `Passivity(panda, Sinusoids(...), Lambda=5, K=20)`, from the constructor's
     arguments that differ from their defaults. Attributes come first, because they hold checked values.
 
-    Constructors of subclasses record the arguments of their calls for `recorded`.
+    Constructors of subclasses record the arguments of their calls for `recorded`, and raise ArgumentError for unknown
+    and missing ones.
     """
 
     def __init_subclass__(cls, **options: Any):
@@ -65,7 +68,11 @@ def _recording(function: Callable[..., None]) -> Callable[..., None]:
         entry = _calls.get(id(self))
         if entry is None or entry[0]() is not self:
             _record(signature, self, args, kwargs)
-        function(self, *args, **kwargs)
+        try:
+            function(self, *args, **kwargs)
+        except TypeError:
+            explain_call(function, (self, *args), kwargs)
+            raise
 
     return constructor
 

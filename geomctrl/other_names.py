@@ -9,7 +9,8 @@ import difflib
 import functools
 import importlib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -255,27 +256,95 @@ OF_SIMULATION_OPTIONS = {
 }  # fmt: skip
 
 
-def named_arguments(table: dict[str, str]) -> Callable[[F], F]:
-    """Decorate a public function: an unknown argument raises ArgumentError with the equivalent, or similar names."""
+def named_arguments(table: Mapping[str, str] = MappingProxyType({})) -> Callable[[F], F]:
+    """Decorate a public function or class: a call with unknown or missing arguments raises ArgumentError.
+
+    table: arguments of other libraries, and their equivalent here.
+    """
 
     def decorate(function: F) -> F:
-        names = [name for name in inspect.signature(function).parameters if name != "self"]
-        label = function.__qualname__.removesuffix(".__init__")
+        if isinstance(function, type):
+            function.__init__ = decorate(function.__init__)
+            return function
 
         @functools.wraps(function)
         def checked(*args: Any, **options: Any) -> Any:
-            for name in options.keys() - {"self", *names}:
-                from geomctrl.errors import ArgumentError  # this module imports nothing of geomctrl when it is loaded
-
-                near = difflib.get_close_matches(name.lower(), names, n=1)
-                hint = f"use {table[name].format(name=name)}" if name in table else f"expected {', '.join(names)}"
-                hint = f"did you mean {near[0]}?" if near and name not in table else hint
-                raise ArgumentError(f"{name}: geomctrl.{label} has no such argument; {hint}")
-            return function(*args, **options)
+            try:
+                return function(*args, **options)
+            except TypeError:
+                explain_call(function, args, options, table)
+                raise
 
         return checked  # pyright: ignore[reportReturnType]
 
     return decorate
+
+
+def explain_call(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: Mapping[str, Any],
+    table: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Raise ArgumentError if the arguments do not fit the function's signature."""
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*args, **options)
+    except TypeError as error:
+        from geomctrl.errors import ArgumentError  # this module imports nothing of geomctrl when it is loaded
+
+        label = _label(function, args)
+        message = _of_call(label, signature, args, options, table) or f"{label}: {error}"
+        raise ArgumentError(message) from None
+
+
+def _of_call(
+    label: str,
+    signature: inspect.Signature,
+    args: tuple[Any, ...],
+    options: Mapping[str, Any],
+    table: Mapping[str, str],
+) -> str:
+    """Message about the first argument of a call that does not fit; empty if none is at fault alone."""
+    kinds = {p.kind for p in signature.parameters.values()}
+    parameters = {
+        name: p for name, p in signature.parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    }
+    names = [name for name in parameters if name != "self"]
+    unknown = [] if inspect.Parameter.VAR_KEYWORD in kinds else [x for x in options if x not in parameters]
+    for name in unknown:
+        near = _near(name, names, 1)
+        hint = f"use {table[name].format(name=name)}" if name in table else f"expected {', '.join(names)}"
+        if near and name not in table:
+            hint = f"did you mean {near[0]}? It takes {', '.join(names)}"
+        return f"{name}: {label} has no such argument; {hint}"
+    by_position = [name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY]
+    if len(args) > len(by_position) and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        count = len(by_position) - ("self" in parameters)
+        got = len(args) - ("self" in parameters)
+        return f"{label}: expected at most {count} arguments by position, {', '.join(names[:count])}, got {got}"
+    required = [name for name in names if parameters[name].default is inspect.Parameter.empty]
+    missing = [name for name in required if name not in (*by_position[: len(args)], *options)]
+    if missing:
+        return f"{', '.join(missing)}: missing in the call of {label}; expected {', '.join(required)}"
+    return ""
+
+
+def _label(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    """The public name of a function; of a private class's constructor, the name of the class that is constructed."""
+    name = function.__qualname__.removesuffix(".__init__")
+    if not function.__module__.startswith("geomctrl."):
+        return name
+    home = _home_of(name.partition(".")[0])
+    if home is None and function.__name__ == "__init__" and args:
+        name = type(args[0]).__qualname__
+        home = _home_of(name)
+    return name if home is None else f"{home}.{name}"
+
+
+def _near(name: str, public: Iterable[str], count: int) -> list[str]:
+    lowered = {other.lower(): other for other in public if not other.startswith("_")}
+    return [lowered[x] for x in difflib.get_close_matches(name.lower(), lowered, n=count)]
 
 
 def missing_attribute(owner: str, name: str, table: dict[str, str], public: Iterable[str]) -> str:
@@ -284,9 +353,8 @@ def missing_attribute(owner: str, name: str, table: dict[str, str], public: Iter
     if name in table:
         method = ON_ROBOT.get(name, f"robot.{name}(...)")
         return f"{message}; use {table[name].replace('{name}', name).replace('{method}', method)}"
-    lowered = {other.lower(): other for other in public if not other.startswith("_")}
-    near = difflib.get_close_matches(name.lower(), lowered, n=3)
-    return f"{message}; did you mean {', '.join(lowered[x] for x in near)}?" if near else message
+    near = _near(name, public, 3)
+    return f"{message}; did you mean {', '.join(near)}?" if near else message
 
 
 class UnknownName(AttributeError):

@@ -212,6 +212,73 @@ def test_actions_are_added_to_the_controller_and_monitors_judge_both():
     assert verdicts([20.0, 0.0]) == "VIOLATED"
 
 
+SENSORS = [
+    gc.sensors.Encoder(bits=12, noise=1e-3, cutoff=40.0, dt=DT),
+    gc.sensors.JointTorque(side="motor", noise=0.1, delay=CONTROL_DT),
+    gc.sensors.IMU("tip", noise=0.2),
+]
+
+
+class OfMeasurements:
+    """A law that uses the measured torque."""
+
+    measurements = True
+
+    def __call__(self, t, q, v, z, y):
+        return gc.Command(-20.0 * (q - np.array([0.3, -0.2])) - 2.0 * v - 0.1 * y["torque"])
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("law", [None, OfMeasurements()])
+def test_observations_are_what_sensors_measure_and_rewards_are_of_true_states(law, compiled):
+    """Compared with `simulate` of the same plant, whose run stores all measurements, under the same actions."""
+    plant = gc.Plant(TWO_LINK, gc.Friction(0.2), sensors=SENSORS)
+    simulation = gc.SimulationOptions(compiled=compiled)
+    options = EnvironmentOptions(
+        torque_limit=50.0, normalized=False, simulation=simulation, reward=lambda x: x.q[..., 0], monitors=None
+    )
+    several = env(plant, options=options, controller=law, num_envs=3)
+    first, _ = several.reset(seed=5, options={"q0": [0.5, 0.1], "v0": [0.2, -0.3]})
+    rows, rewards = [first], []
+    for k in range(20):
+        observations, reward, *_ = several.step(np.full((3, 2), np.sin(k)))
+        rows.append(observations)
+        rewards.append(reward)
+    rows, names = np.array(rows), several.observation_names
+    assert rows.shape == (21, 3, len(names))
+    for index in range(3):
+        run = several.run(index)
+        last = slice(None, -1)  # `run` takes no command at the end
+        measured = {name: x[::5][last] for name, x in run.measured.items()}
+        e = measured["q"] - np.array([REFERENCE(k * CONTROL_DT).q for k in range(20)])
+        columns = {f"v {TWO_LINK.dof_names[j]}": measured["v"][:, j] for j in range(2)}
+        columns |= {f"error {TWO_LINK.dof_names[j]}": e[:, j] for j in range(2)}
+        columns |= {f"torque[{j}]": measured["torque"][:, j] for j in range(2)}
+        columns |= {f"imu[{j}]": measured["imu"][:, j] for j in range(6)}
+        for name, x in columns.items():
+            np.testing.assert_allclose(rows[:-1, index, names.index(name)], x, rtol=0, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(np.array(rewards)[:, index], run.q[5::5, 0], rtol=0, atol=1e-12)
+    assert np.abs(np.diff(rows[0], axis=0)).max() > 1e-4, "each episode has its own noise"
+
+
+def test_the_seed_of_reset_determines_the_noise():
+    made = env(gc.Plant(TWO_LINK, sensors=SENSORS), options=EnvironmentOptions(torque_limit=5.0))
+
+    def episode(seed):
+        return np.concatenate([made.reset(seed=seed)[0], *(made.step([0.1, 0.2])[0] for _ in range(5))])
+
+    first = episode(3)
+    np.testing.assert_array_equal(episode(3), first)
+    assert np.abs(episode(4) - first).max() > 1e-4
+    assert np.abs(episode(None) - episode(None)).max() > 1e-4
+
+
+def test_sensors_do_not_change_from_episode_to_episode():
+    other = {"plant": gc.Plant(TWO_LINK, sensors=gc.sensors.Encoder(bits=12))}
+    with pytest.raises(ArgumentError, match="start: expected a plant with sensors that measure what those of `plant`"):
+        env(start=lambda rng: other).reset()
+
+
 def test_a_state_that_can_not_be_integrated_ends_its_episode_alone():
     class Blows(gc.Plant):
         def net_torque(self, t, q, v, tau, x):
@@ -271,14 +338,17 @@ def test_a_step_after_the_end_is_refused():
         ({"render_mode": "ansi"}, "render_mode: expected one of rgb_array, human"),
         ({"num_envs": 0}, "num_envs: expected a whole number from 1"),
         ({"num_envs": 2, "render_mode": "human"}, "render_mode: expected None with num_envs"),
-        ({"plant": gc.Plant(TWO_LINK, sensors=[gc.sensors.Encoder(bits=12)])}, "expected one without sensors"),
+        (
+            {"plant": gc.Plant(TWO_LINK, sensors=gc.sensors.Encoder(dt=2e-3))},
+            "control_dt: expected a multiple of 0.002",
+        ),
         ({"controller": 3}, "controller: expected a geomctrl.Controller"),
         ({"start": 3}, "start: expected a function"),
     ],
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(ArgumentError, match=message):
-        env(**arguments)
+        env(**arguments).reset()
 
 
 @pytest.mark.parametrize("version", ["0.29.1", "2.0.0"])

@@ -207,10 +207,62 @@ def test_of_an_argument(function, name):
 
 def test_an_argument_that_is_written_wrong():
     with pytest.raises(
-        gc.ArgumentError, match=r"^actuator_: geomctrl.Plant has no such argument; did you mean actuators"
+        gc.ArgumentError, match=r"^actuator_: geomctrl.Plant has no such argument; did you mean actuators\? It takes"
     ):
         gc.Plant(ROBOT, actuator_=None)  # pyright: ignore[reportCallIssue]
     with pytest.raises(gc.ArgumentError, match=r"^zzz: .*; expected method, every, strict, compiled, device$"):
         gc.SimulationOptions(zzz=1)  # pyright: ignore[reportCallIssue]
-    with pytest.raises(TypeError, match="missing 3 required"):
+    with pytest.raises(gc.ArgumentError, match=r"^tol: geomctrl.sweep has no such argument; use options="):
+        gc.sweep(None, {}, [], 1.0, 1e-3, tol=1e-9)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(gc.ArgumentError, match=r"^v0, t_end, dt: missing in the call of geomctrl.simulate; expected "):
         gc.simulate(ROBOT, controller=None, q0=[0.0, 0.0])  # pyright: ignore[reportCallIssue]
+    with pytest.raises(
+        gc.ArgumentError, match=r"^geomctrl.Friction: expected at most 3 arguments by position, .* got 4"
+    ):
+        gc.Friction(0.1, 0.2, 0.3, 0.4)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(gc.ArgumentError, match=r"^geomctrl.testing.lyapunov_at: multiple values for argument 'plant'"):
+        gc.testing.lyapunov_at(None, ROBOT, 0.0, [0, 0], [0, 0], plant=ROBOT)  # pyright: ignore[reportCallIssue]
+
+
+CLASSES = {f"controllers.{law.__name__}": law for law in gc.controllers.classes().values()}
+CLASSES |= {f"actuators.{name}": getattr(gc.actuators, name) for name in ("Saturation", "Lag", "DCMotor")}
+CLASSES |= {"sensors.Encoder": gc.sensors.Encoder, "references.Sinusoids": gc.references.Sinusoids, "Body": gc.Body}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_of_a_constructor(name):
+    kind = CLASSES[name]
+    parameters = inspect.signature(kind).parameters
+    required = [x for x, p in parameters.items() if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+    with pytest.raises(gc.ArgumentError, match=rf"^qzzz: geomctrl.{name} has no such argument; expected \w+"):
+        kind(**dict.fromkeys(required), qzzz=1)
+    if required:
+        missing = ", ".join(required)
+        with pytest.raises(gc.ArgumentError, match=rf"^{missing}: missing in the call of geomctrl.{name}; expected"):
+            kind()
+
+
+def test_constructors_of_users_and_their_errors():
+    class Mine(gc.controllers.PDGravity):
+        def __init__(self, robot, stiffness):
+            super().__init__(robot, [0.1, 0.2], stifness=stiffness)
+
+    with pytest.raises(gc.ArgumentError, match=r"stiff: .*Mine has no such argument; did you mean stiffness\?"):
+        Mine(ROBOT, stiff=1.0)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(gc.ArgumentError, match=r"^stifness: geomctrl.controllers.PDGravity has no such argument"):
+        Mine(ROBOT, 1.0)
+
+    class Fails(gc.controllers.PDGravity):
+        def __init__(self, robot):
+            raise TypeError("of the user")
+
+    with pytest.raises(TypeError, match=r"^of the user$"):
+        Fails(ROBOT)
+
+
+def test_a_lyapunov_function_without_the_plant():
+    law = gc.controllers.PDGravity(ROBOT, [0.1, 0.2])
+    with pytest.raises(
+        gc.ArgumentError, match=r"^plant: missing in the call of geomctrl.controllers.PDGravity.lyapunov;"
+    ):
+        law.lyapunov(0.0, np.zeros(2), np.zeros(2), None)

@@ -31,6 +31,7 @@ from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
 from geomctrl.mechanism.mechanism import require_robot
+from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 from geomctrl.terms.batches import over_states
 from geomctrl.terms.kinematics import on_a_body
@@ -38,6 +39,7 @@ from geomctrl.terms.kinematics import on_a_body
 from .wrenches import External
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class HalfSpace(ReadableRepr):
     """The solid half-space of all x with normal . (x - point) <= 0, in world axes.
@@ -83,6 +85,7 @@ class ContactState(NamedTuple):
     dissipation: np.ndarray
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class Contact(External):
     """Compliant contact of points of the robot with a half-space, for `Plant(f_ext=...)`.

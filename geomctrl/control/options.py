@@ -14,6 +14,7 @@ from geomctrl.other_names import OF_SIMULATION_OPTIONS, named_arguments
 DEVICE = re.compile(r"cpu|cuda(?::(\d{1,4}))?")
 
 
+@named_arguments(OF_SIMULATION_OPTIONS)
 @dataclass(frozen=True)
 class SimulationOptions:
     """Options that `simulate`, `simulate_many` and `sweep` share.
@@ -79,6 +80,3 @@ class SimulationOptions:
         if named is None:
             raise ArgumentError(f"device: expected 'cpu', 'cuda' or 'cuda:1', got {self.device!r:.60}")
         return None if self.device == "cpu" else int(named[1] or 0)
-
-
-SimulationOptions.__init__ = named_arguments(OF_SIMULATION_OPTIONS)(SimulationOptions.__init__)

@@ -42,6 +42,7 @@ SIGNATURES = {
 }
 
 
+@named_arguments(OF_PLANT)
 @dataclass(frozen=True, eq=False, repr=False)
 class Plant(ReadableRepr):
     """The true robot: M vdot + C v + g + friction + springs(q) + stops(q, v) = tau + sum_i Jac_i^T f_ext_i.
@@ -428,9 +429,6 @@ class Plant(ReadableRepr):
         if a.ndim != 1 or (len(a) <= states if own else len(a) != states):
             raise ArgumentError(f"x: expected shape ({f'more than {states}' if own else states},), got {a.shape}")
         return a
-
-
-Plant.__init__ = named_arguments(OF_PLANT)(Plant.__init__)
 
 
 def plant_of(name: str, x: object, *, state: bool = True) -> Plant:

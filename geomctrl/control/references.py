@@ -27,7 +27,7 @@ from geomctrl.kernels.configuration import product_motion, quintic_blend, sinuso
 from geomctrl.mechanism.configuration import difference
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.mechanism.states import one_configuration
-from geomctrl.other_names import unknown_names
+from geomctrl.other_names import named_arguments, unknown_names
 from geomctrl.robot import Robot
 from geomctrl.tracing.numbers import has_symbols
 
@@ -238,6 +238,7 @@ class SmoothReference(Protocol):
     def __call__(self, t: float) -> np.ndarray: ...
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class Harmonic(ReadableRepr):
     """q0 + amplitude sin(2 pi frequency t + phase); each a number or (nv,) [rad or m, Hz, rad]."""
@@ -263,6 +264,7 @@ class Harmonic(ReadableRepr):
         return out
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class RestToRest(ReadableRepr):
     """From q0 to q1 in `duration` seconds by a polynomial of degree nine with four zero derivatives at both ends."""

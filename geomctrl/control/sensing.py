@@ -8,6 +8,7 @@ a sensor of the command.
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -189,6 +190,11 @@ class Sensing:
             for name, (start, shape) in place.names.items()
         }
 
+    @property
+    def outputs(self) -> np.ndarray:
+        """Indices in the array of numbers of the measurements that the controller receives, sensor by sensor."""
+        return np.concatenate([np.zeros(0, int), *(np.arange(*x.received.indices(self.size)) for x in self.places)])
+
     def _drawn(self, place: Place, sensor: Sensor, count: int) -> np.ndarray:
         if not place.draws:
             return np.zeros(0)
@@ -291,3 +297,11 @@ def checked_sensors(plant: Any) -> tuple[Sensor, ...]:
         if outputs.count(name) > 1:
             raise ArgumentError(f"sensors: {outputs.count(name)} measure {name!r}")
     return sensors
+
+
+def with_noise(plant: Any, rng: np.random.Generator) -> Any:
+    """The same plant with other noise of its sensors."""
+    other = copy.copy(plant)
+    seeds = rng.integers(2**31, size=len(plant.sensors)).tolist()
+    object.__setattr__(other, "sensors", tuple(x.with_seed(seed) for x, seed in zip(plant.sensors, seeds)))
+    return other

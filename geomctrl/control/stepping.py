@@ -23,7 +23,7 @@ from .compiled.choice import FittedTrace, known_trace, say
 from .compiled.comparison import SIDE_BY_SIDE, WHOLE, Comparison
 from .compiled.contents import snapshot
 from .compiled.machine import SAMPLE, STEP, Machine
-from .contracts import Command, Controller, Reference
+from .contracts import Command, Controller, Reference, wants_measurements
 from .loop import simulate
 from .loop_runner import Case, LoopRunner, in_a_loop
 from .monitors import UNRESOLVED, VIOLATED, Monitor
@@ -31,6 +31,7 @@ from .monitors.monitor import HELD
 from .options import SimulationOptions
 from .plant import Plant
 from .run import Run
+from .sensors.sensor import Truth
 
 
 class Zero:
@@ -47,14 +48,14 @@ class ActionLaw:
     """A base law plus `added` (inputs,), which the caller assigns. The proof of the base law is that of this one."""
 
     def __init__(self, base: Any, reference: Reference | None, added: np.ndarray):
-        self.base, self.added, self.measurements = base, added, False
+        self.base, self.added, self.measurements = base, added, wants_measurements(base)
         self.reference = getattr(base, "reference", None) if reference is None else reference
         for name in ("start", "lyapunov", "allowance", "coriolis_matrix", "robot", "group", "q_d"):
             if getattr(base, name, None) is not None:
                 setattr(self, name, getattr(base, name))
 
-    def __call__(self, t, q, v, z):
-        tau, z_rate, signals, z_next = self.base(t, q, v, z)
+    def __call__(self, t, q, v, z, *y):
+        tau, z_rate, signals, z_next = self.base(t, q, v, z, *y)
         return Command(tau + self.added, z_rate, signals, z_next)
 
 
@@ -65,8 +66,8 @@ class RecordedActions(ActionLaw):
         super().__init__(law.base, law.reference, actions)
         self.period = period
 
-    def __call__(self, t, q, v, z):
-        tau, z_rate, signals, z_next = self.base(t, q, v, z)
+    def __call__(self, t, q, v, z, *y):
+        tau, z_rate, signals, z_next = self.base(t, q, v, z, *y)
         sample = min(max(int(t / self.period + 1e-6), 0), len(self.added) - 1)
         return Command(tau + self.added[sample], z_rate, signals, z_next)
 
@@ -92,8 +93,9 @@ class _Lane(NamedTuple):
 class Episodes:
     """`count` closed loops, each with its own time, stepped together.
 
-    q (count, nq), v (count, nv) are the current states, tau (count, inputs) the last commands, k (count,) the numbers
-    of steps since the start. steps: the largest such number. monitors: prototypes, which are copied for each episode.
+    q (count, nq), v (count, nv) are the current states, tau (count, inputs) the last commands, measured (count, m) the
+    outputs of all sensors that the controller would receive now, k (count,) the numbers of steps since the start.
+    steps: the largest such number. monitors: prototypes, which are copied for each episode.
     """
 
     def __init__(
@@ -117,7 +119,7 @@ class Episodes:
         self._restore: list[Any] = [None] * count
         self._latest: tuple[Start, Any, np.ndarray, _Lane] | None = None  # the last lane with a new trace or numbers
         self._compared: set[int] = set()
-        self.q = self.v = self.tau = np.zeros((count, 0))
+        self.q = self.v = self.tau = self.measured = np.zeros((count, 0))
 
     # --- beginning -----------------------------------------------------------------------------------------------
 
@@ -138,10 +140,25 @@ class Episodes:
             self.q, self.v = np.zeros((count, robot.nq)), np.zeros((count, robot.nv))
             self.tau = np.zeros((count, start.plant.inputs))
             self.actions = np.zeros((count, self.steps, start.plant.inputs))
+            self.measured = np.zeros((count, 0 if runner.loop.sensing is None else len(runner.loop.sensing.outputs)))
         if self.options.compiled is not False and enabled() and (not same or self.lanes[k] is None):
             lane = self.lanes[k] = self._lane(k, start, law)
             self.in_block[k] = lane is not None and lane.machine is self.machines.get(k // self.width)
         self.q[k], self.v[k] = runner.loop.split(runner.loop.y)[:2]
+        self._measure(k)
+
+    def _measure(self, k: int) -> None:
+        """Store what the sensors of episode k measure now, in Python; its next sample measures the same again."""
+        loop = self.runners[k].loop
+        if loop.sensing is not None:
+            sensing, (q, v, _), first = copy.copy(loop.sensing), loop.split(loop.y), not self.k[k]
+            command = np.zeros(loop.inputs) if first else sensing.at_work(loop.command.tau)
+            truth = Truth(self.k[k] * self.control_dt, q, v, command, loop.plant_state(loop.y), loop.now)
+            if first:
+                sensing.renew(0, truth)
+            else:
+                sensing.measure(truth, sensing.places)
+            self.measured[k] = sensing.area[sensing.outputs]
 
     def _runner(self, start: Start, law: ActionLaw) -> LoopRunner:
         case, options = Case(start.plant, law, start.q0, start.v0), SimulationOptions(self.options.method, 2**30)
@@ -150,7 +167,7 @@ class Episodes:
         for period in [] if runner.loop.sensing is None else runner.loop.sensing.periods:
             if self.hold % period:
                 raise ArgumentError(
-                    f"control_dt: expected a multiple of {period * self.dt:g} s, at which actuators act"
+                    f"control_dt: expected a multiple of {period * self.dt:g} s, the period of a sensor or actuator"
                 )
         return runner
 
@@ -300,6 +317,9 @@ class Episodes:
         self.q[episodes], self.v[episodes] = y[:, parts[0]], y[:, parts[1]]
         self.tau[episodes] = machine.held[column.first : column.first + column.size, numbers].T
         self.k[episodes] += 1
+        if self.measured.size:
+            outputs = self.runners[episodes[0]].loop.sensing.outputs
+            self.measured[episodes] = machine.measured()[outputs][:, numbers].T
 
     def _restore_others(self, machine: Machine, numbers: np.ndarray, before: np.ndarray) -> None:
         others, w = np.delete(np.arange(machine.width), numbers), machine.width
@@ -323,6 +343,7 @@ class Episodes:
         self.q[k], self.v[k] = runner.loop.split(runner.loop.y)[:2]
         self.tau[k] = runner.loop.command.tau
         self.k[k] += 1
+        self._measure(k)
 
     # --- results -------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import single_coordinates
 from geomctrl.mechanism.mechanism import require_robot
+from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 
 
@@ -35,6 +36,7 @@ def bounded(robot: Robot) -> Bounds:
     return Bounds(dofs, places, limits.lower[dofs], limits.upper[dofs])
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class JointStops(ReadableRepr):
     """Stops at the position limits of the robot's joints. Beyond a limit they exert, towards the range, the torque

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import exactly, frozen, function, listed, number
 from geomctrl.described import ReadableRepr, described
 from geomctrl.errors import ArgumentError
+from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 from geomctrl.terms.kinematics import Representation, on_a_body, representation_number
 
@@ -48,6 +49,7 @@ class External(ReadableRepr):
         raise NotImplementedError
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class Wrench(External):
     """A wrench at a named frame, active from `start` to `end`.

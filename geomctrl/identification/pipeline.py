@@ -14,6 +14,7 @@ import numpy as np
 from geomctrl.arguments import choice, function, instance
 from geomctrl.control.progress import with_progress_bar
 from geomctrl.errors import ArgumentError
+from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 
 from .assessment.causes import estimated_delay
@@ -38,6 +39,7 @@ from .settings import AUTO, Settings
 Progress = Callable[[str, float], None]
 
 
+@named_arguments()
 @with_progress_bar
 def identify(
     robot: Robot,

@@ -18,6 +18,7 @@ from geomctrl.control.monitors.chosen import monitor_list
 from geomctrl.control.options import SimulationOptions
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError, GeomctrlError
+from geomctrl.other_names import OF_OPTIONS, named_arguments
 from geomctrl.robot import Robot
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def tracking_reward(x: Transition) -> Any:
     return -(squares[0] + RATE_WEIGHT * squares[1] + TORQUE_WEIGHT * squares[2])
 
 
+@named_arguments(OF_OPTIONS)
 @dataclass(frozen=True, eq=False)
 class EnvironmentOptions:
     """Options of `gymnasium_env`.
@@ -106,6 +108,7 @@ class EnvironmentOptions:
         instance("simulation", self.simulation, SimulationOptions, "gc.SimulationOptions")
 
 
+@named_arguments()
 def gymnasium_env(
     plant: Plant | Robot,
     reference: Reference,
@@ -125,7 +128,7 @@ def gymnasium_env(
     Parameters
     ----------
     plant : Plant or Robot
-        The true robot with its friction, actuators and external forces.
+        The true robot with its friction, actuators, sensors and external forces.
     reference : Reference
         The motion to follow, for example `references.hold(robot, q)`.
     t_end : float
@@ -163,7 +166,9 @@ def gymnasium_env(
 
     An observation contains, in this order, the configuration, the velocity v (nv,), and the errors of configuration
     and velocity (nv,) each. A rotation by one angle without position limits is (cos q, sin q); other joints have their
-    coordinates in q. The attribute `observation_names` lists the entries.
+    coordinates in q. The attribute `observation_names` lists the entries. If the plant has sensors, an observation has
+    measured values instead of true ones, as a controller receives them, and ends with the other outputs of the sensors;
+    rewards, terminations and monitors are computed from the true state. Periods of sensors divide `control_dt`.
 
     `info["monitors"]` has the worst value of each monitor so far, by name. At the end of an episode,
     `info["verdicts"]` has their verdicts. A single environment confirms values beyond a limit by repeating the episode
@@ -171,7 +176,8 @@ def gymnasium_env(
     environment repeats the episode up to now and returns its `Run`. A state that can not be integrated ends the
     episode, and `info["error"]` has the reason.
 
-    `reset(seed=...)` determines an episode: it seeds the generator that `start` receives. Episode k of a vectorised
+    `reset(seed=...)` determines an episode: it seeds the generator that `start` receives, and the noise of sensors. The
+    attribute `seed` of a sensor is not used. Episode k of a vectorised
     environment has the seed seed + k. It resets an episode in the step after its end
     (`AutoresetMode.NEXT_STEP`). `reset(options={"q0": ..., "v0": ...})` replaces values of `start`.
 

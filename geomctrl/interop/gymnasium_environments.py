@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from geomctrl.control.compiled.law import copy_of
 from geomctrl.control.contracts import Desired, require_controller
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.control.run import Run
+from geomctrl.control.sensing import with_noise
 from geomctrl.control.stepping import Episodes, Start, Zero
 from geomctrl.control.tracking import tracking_error
 from geomctrl.errors import ArgumentError
@@ -41,7 +43,7 @@ class Task:
         start: Any,
         options: Any,
     ):
-        self.plant, self.options = _plant("plant", plant), options
+        self.plant, self.options = plant_of("plant", plant), options
         self.dt, self.control_dt = (
             number(name, x, "a positive number", lambda x: x > 0.0)
             for name, x in (("dt", dt), ("control_dt", control_dt))
@@ -59,6 +61,7 @@ class Task:
         self.reward = tracking_reward if options.reward is None else options.reward
         self.limit = _torque_limit(self.plant, options)
         self._tables: tuple[Any, Any] = (None, None)
+        self.measured: dict[str, slice] = {}  # positions of the outputs of sensors
         self._spaces()
 
     def _spaces(self) -> None:
@@ -78,6 +81,13 @@ class Task:
         self.observation_names = names + [
             f"{x} {name}" for x in ("v", "error", "error_rate") for name in robot.dof_names
         ]
+        start = 0
+        for name, shape in _outputs(self.plant).items():
+            size = math.prod(shape)
+            self.measured[name] = slice(start, start + size)
+            start += size
+            if name not in ("q", "v"):
+                self.observation_names += [name] if size == 1 else [f"{name}[{i}]" for i in range(size)]
         order, first = [], robot.nq  # of (q with sines instead of angles, cosines)
         for k in range(robot.nq):
             order += [first + angles.index(k), k] if k in angles else [k]
@@ -106,12 +116,16 @@ class Task:
                 raise ArgumentError(f"{name}: expected a mapping with the keys {', '.join(STARTS)}, got {x!r:.80}")
         begin = {**begin, **(replaced or {})}
         plant, reference = (
-            _plant("start: plant", begin.get("plant", self.plant)),
+            plant_of("start: plant", begin.get("plant", self.plant)),
             begin.get("reference", self.reference),
         )
         robot = plant.robot
         if (robot.nq, robot.nv, plant.inputs) != (self.plant.robot.nq, self.plant.robot.nv, self.plant.inputs):
             raise ArgumentError("start: expected a plant with the joints and inputs of the argument `plant`")
+        if _outputs(plant) != _outputs(self.plant):
+            raise ArgumentError("start: expected a plant with sensors that measure what those of `plant` measure")
+        if plant.sensors:
+            plant = with_noise(plant, rng)
         function("start: reference", reference, "t -> Desired(q, v, a)")
         q0, v0 = (begin.get(name) for name in ("q0", "v0"))
         if q0 is None or v0 is None:
@@ -155,12 +169,16 @@ class Task:
         rows = [self.errors(*x[:2], Desired(*x[2:])) for x in zip(q, v, *desired)]
         return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
 
-    def observation(self, q: np.ndarray, v: np.ndarray, e: np.ndarray, e_rate: np.ndarray) -> np.ndarray:
+    def observation(self, q: np.ndarray, v: np.ndarray, measured: np.ndarray, desired: Desired) -> np.ndarray:
+        """Observations of true states; measured (..., m): the outputs of the sensors, which replace q and v."""
+        y = {name: measured[..., part] for name, part in self.measured.items()}
+        q, v = y.pop("q", q), y.pop("v", v)
+        e, e_rate = self.errors(q, v, desired)
         if len(self.angles):
             angles, q = q[..., self.angles], q.copy()
             q[..., self.angles] = np.sin(angles)
             q = np.concatenate((q, np.cos(angles)), axis=-1)[..., self.order]
-        return np.concatenate((q, v, e, e_rate), axis=-1)
+        return np.concatenate((q, v, e, e_rate, *y.values()), axis=-1)
 
 
 class Environment(gymnasium.Env):
@@ -191,8 +209,8 @@ class Environment(gymnasium.Env):
     def _observed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, Desired]:
         episodes, k = self._episodes, int(self._episodes.k[0])
         desired = Desired(*(x[k] for x in self._table))
-        e, e_rate = self.task.errors(episodes.q[0], episodes.v[0], desired)
-        return self.task.observation(episodes.q[0], episodes.v[0], e, e_rate), e, e_rate, desired
+        q, v = episodes.q[0], episodes.v[0]
+        return self.task.observation(q, v, episodes.measured[0], desired), *self.task.errors(q, v, desired), desired
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Hold an action during control_dt: (observation, reward, terminated, truncated, info)."""
@@ -301,8 +319,8 @@ class VectorEnvironment(gymnasium.vector.VectorEnv):
         else:
             rows = [[x[k] for x in table] for table, k in zip(tables, episodes.k)]
             desired = Desired(*(np.array([row[j] for row in rows]) for j in range(3)))
-        e, e_rate = self.task.errors(episodes.q, episodes.v, desired)
-        return self.task.observation(episodes.q, episodes.v, e, e_rate), e, e_rate, desired
+        q, v = episodes.q, episodes.v
+        return self.task.observation(q, v, episodes.measured, desired), *self.task.errors(q, v, desired), desired
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Hold an action of each episode during control_dt. Episodes that have ended begin again instead."""
@@ -347,14 +365,9 @@ class VectorEnvironment(gymnasium.vector.VectorEnv):
         return self._episodes.run(index)
 
 
-def _plant(name: str, plant: Any) -> Plant:
-    plant = plant_of(name, plant)
-    if plant.sensors:
-        raise ArgumentError(
-            f"{name}: expected one without sensors, as observations are true states: add noise to these with"
-            " gymnasium.wrappers.TransformObservation"
-        )
-    return plant
+def _outputs(plant: Plant) -> dict[str, tuple[int, ...]]:
+    """What the sensors measure, in order: names and shapes."""
+    return {name: shape for sensor in plant.sensors for name, shape in sensor.outputs(plant.robot).items()}
 
 
 def _torque_limit(plant: Plant, options: EnvironmentOptions) -> np.ndarray:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, choice, flag, frozen, listed, vector
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError, InertiaError, ModelError, NameNotFoundError
+from geomctrl.other_names import named_arguments
 
 from . import inertia as _inertia
 from .checks import check_name, check_transform, no_duplicates
@@ -26,6 +27,7 @@ from .variants import check_positive_mass_matrix
 R = TypeVar("R", bound=Mechanism)
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class Body(ReadableRepr):
     """A rigid body and the joint that connects it to its parent: T_parent_body(q) = placement exp(S q).

@@ -15,12 +15,14 @@ from numpy.typing import ArrayLike
 
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.integrators.tableaus import Tableau
+from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 
 from .structure_preserving import METHODS, Torque, march_preserving
 from .trajectory import Trajectory, explicit, fixed_step, march_compiled
 
 
+@named_arguments()
 def rollout(
     robot: Robot,
     q0: ArrayLike,

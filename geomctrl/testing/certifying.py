@@ -13,6 +13,7 @@ import numpy as np
 from geomctrl.arguments import count, number, read_only
 from geomctrl.control.progress import progress_function
 from geomctrl.errors import ArgumentError
+from geomctrl.other_names import named_arguments
 from geomctrl.tracing.proofs.certificates import Certificate as Certificate
 from geomctrl.tracing.proofs.certificates import settle
 from geomctrl.tracing.proofs.claims import Claim, claim_of
@@ -30,6 +31,7 @@ STATES, CORNERS = 64, 16  # points at which a trace is compared with Python
 ROUNDING_TOLERANCE = 1e-9  # relative difference (absolute below 1) that rounding may cause
 
 
+@named_arguments()
 def certify(
     f: Callable[[Any], Any] | Trace,
     box: Any,
@@ -106,6 +108,7 @@ def certify(
     return certificate
 
 
+@named_arguments()
 def recheck(
     proof: str | Path | Certificate, *, processes: int = 1, progress: bool | Callable[[float], Any] = False
 ) -> Recheck:

@@ -19,6 +19,7 @@ from geomctrl.control.contracts import started
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors
+from geomctrl.other_names import named_arguments
 
 from .domain import State
 from .lyapunov_rate import continuous
@@ -34,6 +35,7 @@ STEP = 1e-4
 Metric = Callable[..., Any] | Any  # P (n, n), or (t, q, v, z) -> P
 
 
+@named_arguments()
 def assert_contracting(
     controller: Any,
     plant: Plant | Any,
@@ -84,6 +86,7 @@ def assert_contracting(
     problem.hold(excess, "contraction", words, MEASURED)
 
 
+@named_arguments()
 def contraction_rate(
     controller: Any,
     plant: Plant | Any,

@@ -13,6 +13,7 @@ from geomctrl.control.loop import simulate
 from geomctrl.control.monitors import LyapunovDecrease
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import SimulationError
+from geomctrl.other_names import named_arguments
 
 from . import evidence
 from .counterexample import Counterexample, paste, unresolved
@@ -29,6 +30,7 @@ REPEATED_CALLS = 3  # states at which the law is called several times, to detect
 DEFAULTS = {"states": 20, "search": 6000, "runs": 2}  # smaller values are reported in the evidence
 
 
+@named_arguments()
 def assert_lyapunov(
     controller: Any,
     plant: Plant | Any,
@@ -151,6 +153,7 @@ def assert_lyapunov(
         evidence.record("simulated", f"V of {type(controller).__name__} on {plant.robot.name}", **facts)
 
 
+@named_arguments()
 def lyapunov_at(controller: Any, plant: Plant | Any, t: float, q: Any, v: Any, z: Any = None) -> LyapunovAt:
     """The quantities that `assert_lyapunov` tests, at one state: (V, promised rate, dV/dt along the loop, its error).
 

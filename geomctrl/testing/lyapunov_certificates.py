@@ -13,6 +13,7 @@ from geomctrl.arguments import flag, number
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.control.progress import progress_function
 from geomctrl.errors import ArgumentError
+from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 from geomctrl.tracing.proofs.identities import degree_in
 from geomctrl.tracing.proofs.interpreted import enclosed, valued
@@ -45,6 +46,7 @@ UNLIKELY_BOXES = 4_000  # budget for an inequality that is probably undecidable
 SHELL_FRACTION = 0.1  # fraction of the box beyond which V and V' must not vanish
 
 
+@named_arguments()
 def certify_lyapunov(
     controller: Any,
     plant: Plant | Robot,
@@ -122,6 +124,7 @@ def certify_lyapunov(
     return asked.recorded(certificate)
 
 
+@named_arguments()
 def region_of_attraction(
     controller: Any,
     plant: Plant | Robot,

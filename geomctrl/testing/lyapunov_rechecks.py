@@ -10,6 +10,7 @@ import numpy as np
 from geomctrl.arguments import count, number, path_of
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError, GeomctrlError
+from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 from geomctrl.tracing.symbols import neg
 
@@ -22,6 +23,7 @@ from .lyapunov_certificates import CertificateRequest
 from .settings import Box
 
 
+@named_arguments()
 def recheck_lyapunov(
     proof: str | Path | LyapunovCertificate,
     controller: Any = None,

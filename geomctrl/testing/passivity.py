@@ -16,6 +16,7 @@ from geomctrl.arguments import function, number, one_state, tolerance
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration
+from geomctrl.other_names import named_arguments
 
 from .domain import State
 from .flows import Flow, Function, Inputs, Rates, rates_code
@@ -33,6 +34,7 @@ class PassivityIndex(NamedTuple):
     rho: float
 
 
+@named_arguments()
 def assert_passive_port(
     controller: Any,
     plant: Plant | Any,
@@ -101,6 +103,7 @@ def assert_passive_port(
     problem.hold(excess, "passivity", words, rates_code(port, storage))
 
 
+@named_arguments()
 def passivity_index(
     controller: Any,
     plant: Plant | Any,

@@ -15,6 +15,7 @@ from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import require_robot
+from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 
 if TYPE_CHECKING:  # an optional dependency
@@ -24,6 +25,7 @@ KINDS = ("revolute", "prismatic", "helical", "cylindrical", "planar", "spherical
 LARGEST = 3.0  # rad, m, and their rates
 
 
+@named_arguments()
 def random_inertia(rng: np.random.Generator) -> np.ndarray:
     """Ten parameters (10,) of a random body: 0.1 to 10 kg, extent and offset of its centre of mass of 0.1 to 0.5 m."""
     generator("rng", rng)
@@ -60,6 +62,7 @@ def known_kinds(kinds: Sequence[str]) -> list[str]:
     return [str(k) for k in kinds]
 
 
+@named_arguments()
 def random_robot(
     rng: np.random.Generator,
     kinds: Sequence[str] | None = None,

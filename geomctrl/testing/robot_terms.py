@@ -16,6 +16,7 @@ from geomctrl.arguments import count, function, tolerance
 from geomctrl.control.monitors.skew import skew_residual
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import require_robot
+from geomctrl.other_names import named_arguments
 from geomctrl.papers import factored
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form
@@ -42,6 +43,7 @@ Coriolis = Callable[[np.ndarray, np.ndarray], np.ndarray]
 InverseDynamics = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
+@named_arguments()
 def assert_skew_symmetric(
     robot: Robot,
     coriolis: Coriolis | None = None,
@@ -167,6 +169,7 @@ def _assert_velocity_forces(
         )
 
 
+@named_arguments()
 def assert_passive(
     robot: Robot,
     inverse_dynamics: InverseDynamics | None = None,

@@ -25,6 +25,7 @@ from geomctrl.arguments import count, function, number
 from geomctrl.control.plant import plant_of
 from geomctrl.control.sweeping.space import Point
 from geomctrl.errors import ArgumentError
+from geomctrl.other_names import named_arguments
 from geomctrl.output import transcript
 
 from .counterexample import MEASURED, Counterexample
@@ -97,6 +98,7 @@ class Robustness:
         return self.table
 
 
+@named_arguments()
 def worst_case(
     make: Callable[[Point], Any],
     over: Mapping[str, tuple[float, float]],
@@ -159,6 +161,7 @@ def worst_case(
     return Robustness(measured, searcher.rows, len(searcher.rows), searcher.evaluations)
 
 
+@named_arguments()
 def assert_robust(
     make: Callable[[Point], Any],
     over: Mapping[str, tuple[float, float]],

@@ -18,6 +18,7 @@ from geomctrl.arguments import count, number, tolerance
 from geomctrl.control.closed_loop import Loop
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError, GeomctrlError
+from geomctrl.other_names import named_arguments
 
 from .domain import State, with_read_only_arrays
 from .loop_states import require_lyapunov
@@ -44,6 +45,7 @@ class LyapunovChange(NamedTuple):
     after: float
 
 
+@named_arguments()
 def assert_sampled(
     controller: Any,
     plant: Plant | Any,
@@ -105,6 +107,7 @@ def assert_sampled(
     problem.hold(excess, "sampled", words, measured, held.settling(problem, excess, NEGLIGIBLE * typical))
 
 
+@named_arguments()
 def sampled_level(
     controller: Any,
     plant: Plant | Any,
@@ -138,6 +141,7 @@ def sampled_level(
             return np.inf
 
 
+@named_arguments()
 def largest_control_dt(
     controller: Any,
     plant: Plant | Any,

@@ -14,10 +14,12 @@ import numpy as np
 
 from geomctrl.arguments import count, number
 from geomctrl.errors import ArgumentError
+from geomctrl.other_names import named_arguments
 
 PARTS = ("q", "v", "z")  # of a state
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False)
 class Region:
     """The states about the equilibrium at which a property is tested.
@@ -51,6 +53,7 @@ class Region:
             _require_parts("domain", self.domain, ("t", *PARTS))
 
 
+@named_arguments()
 @dataclass(frozen=True)
 class Runs:
     """Simulations along which a property is tested: their number, `duration` [s] and step `dt` [s]."""
@@ -64,6 +67,7 @@ class Runs:
         _store(self, count=count("runs", self.count), **seconds)
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False)
 class Port:
     """A port: inputs u (m,) that act on the robot as joint torques B(q) u, and an output y (m,).
@@ -88,6 +92,7 @@ class Port:
         _store(self, largest=number("largest", self.largest, "a positive number", lambda x: x > 0.0))
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False)
 class Box:
     """A box of states about an equilibrium at rest, for a certificate.
@@ -118,6 +123,7 @@ class Box:
         _store(self, times=(first, last))
 
 
+@named_arguments()
 @dataclass(frozen=True)
 class Budget:
     """Limits of the proof of an inequality: `boxes`, which give the same result on every machine.

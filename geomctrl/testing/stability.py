@@ -20,6 +20,7 @@ from geomctrl.control.monitors import LyapunovDecrease
 from geomctrl.control.plant import Plant
 from geomctrl.control.run import Run
 from geomctrl.errors import ArgumentError, SimulationError
+from geomctrl.other_names import named_arguments
 
 from . import evidence
 from .counterexample import MEASURED, Counterexample, paste, unresolved
@@ -34,6 +35,7 @@ RUN = "print(simulate(plant, controller, q, v, {duration!r}, {dt!r}).signals['ly
 SIZES = np.linspace(0.0, 1.0, 17)  # relative sizes of disturbances at which a gain function is evaluated
 
 
+@named_arguments()
 def assert_exponential(
     controller: Any,
     plant: Plant | Any,
@@ -96,6 +98,7 @@ def assert_exponential(
             raise _along_a_run(problem, start, "exponential", said, runs)
 
 
+@named_arguments()
 def exponential_rate(
     controller: Any,
     plant: Plant | Any,
@@ -134,6 +137,7 @@ class InputToState(NamedTuple):
         return self.gain * largest**2 / self.decay if self.decay > 0.0 else np.inf
 
 
+@named_arguments()
 def assert_input_to_state_stable(
     controller: Any,
     plant: Plant | Any,
@@ -211,6 +215,7 @@ def assert_input_to_state_stable(
             _assert_bounded(problem, start, run, share, supplied[-1], decay, f"a {name} d", runs)
 
 
+@named_arguments()
 def input_to_state_gain(
     controller: Any,
     plant: Plant | Any,

@@ -18,6 +18,7 @@ from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
 from geomctrl.models.io.xml_text import locate, read_xml
+from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 
 IGNORABLE = ("armature", "stiffness", "damping", "equality", "tendon", "gravcomp", "fluid", "flex", "plugin")
@@ -25,6 +26,7 @@ UNLIMITED = 1e10  # MuJoCo's largest number: it stands for infinity if a joint h
 MENTIONED = 6  # elements that an error message lists for each reason
 
 
+@named_arguments()
 def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayLike | None = None) -> Robot:
     """Load a robot from an MJCF file, or from a string of XML.
 

@@ -29,12 +29,14 @@ from geomctrl.mechanism.variants import TEST_CONFIGURATIONS, positive_bodies
 from geomctrl.models.io.urdf_document import check_document, read_motors
 from geomctrl.models.io.urdf_geometry import UrdfVisuals
 from geomctrl.models.io.xml_text import locate, read_xml
+from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 
 PHYSICAL = ("reported", "required", "unchecked")
 MENTIONED = 8  # entries that one warning lists
 
 
+@named_arguments()
 def load_urdf(
     source: str | Path,
     floating_base: bool = False,
@@ -121,7 +123,7 @@ def load_urdf(
         motors, not_understood = read_motors(document)
         unread += not_understood
         if unread:
-            warnings.warn(f"{label}: not read: {_first_messages(unread)}", stacklevel=2)
+            warnings.warn(f"{label}: not read: {_first_messages(unread)}", stacklevel=3)
         if not document.get("name"):
             document.set("name", "robot" if isinstance(located, str) else UNWRITABLE.sub("_", located.stem))
         model = _parse(_stripped(document))
@@ -129,7 +131,7 @@ def load_urdf(
         bodies = _bodies(model, root, motors, floating_base, mimic)
         visual = UrdfVisuals(located, tuple(package_dirs))
         options = {"name": model.name, "gravity": gravity, "couplings": _couplings(model) if mimic == "coupled" else ()}
-        robot = build_reported(label, bodies, physical, **options)
+        robot = build_reported(label, bodies, physical, level=4, **options)
         return replace(robot, origin=replace(robot.origin, visual=visual))
     except GeomctrlError as error:
         enough = "; if you only need the geometry, as for identification, use physical='unchecked'"
@@ -137,10 +139,10 @@ def load_urdf(
         raise type(error)(f"{label}: {error}{hint}") from None
 
 
-def build_reported(label: str, bodies: list[Body], physical: str, **options: Any) -> Robot:
+def build_reported(label: str, bodies: list[Body], physical: str, level: int = 3, **options: Any) -> Robot:
     """Build a robot whose inertias may be impossible, which `physical` reports, refuses or accepts as in `load_urdf`.
 
-    The warning is one of the function that called the caller.
+    level: the `stacklevel` of the warning.
     """
     if physical == "unchecked":
         return _unchecked(bodies, **options)
@@ -155,7 +157,7 @@ def build_reported(label: str, bodies: list[Body], physical: str, **options: Any
             else f"at the {TEST_CONFIGURATIONS} configurations tried, which proves nothing"
         )
         message = f"physically impossible inertias: {_first_messages(impossible)}. M(q) is positive definite {domain}"
-        warnings.warn(f"{label}: {message}", stacklevel=3)
+        warnings.warn(f"{label}: {message}", stacklevel=level)
     return robot
 
 

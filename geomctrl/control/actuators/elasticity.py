@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import per_coordinate
+from geomctrl.other_names import named_arguments
 from geomctrl.tracing.numbers import scalar
 
 from .actuator import Actuator, require_sizes
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class SeriesElasticity(Actuator):
     """Elastic joint: tau = K s(d) + D d',  d' = w_m - w,  B w_m' = u - tau - b w_m, with the motor torque u as command.

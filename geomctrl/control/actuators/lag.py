@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import per_coordinate
+from geomctrl.other_names import named_arguments
 
 from .actuator import Actuator, require_sizes
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class Lag(Actuator):
     """First-order lag with limited slew rate: tau = x,  T x' = u - x,  |x'| <= rate.

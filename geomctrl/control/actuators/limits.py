@@ -9,10 +9,12 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, frozen, per_coordinate
 from geomctrl.errors import ArgumentError
+from geomctrl.other_names import named_arguments
 
 from .actuator import Actuator, require_sizes
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class Saturation(Actuator):
     """Torque limits: tau = u, clipped to the range from `lower` to `upper`.
@@ -50,6 +52,7 @@ class Saturation(Actuator):
         return np.clip(u, self.lower, self.upper)  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class TorqueSpeedLimits(Actuator):
     """Torque limits of a DC motor or servo drive with limited voltage and current at speed w: tau = u within

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import per_coordinate
+from geomctrl.other_names import named_arguments
 from geomctrl.tracing.numbers import scalar
 
 from .actuator import Actuator, require_sizes
@@ -19,6 +20,7 @@ def _is_not_zero(x: np.ndarray) -> np.ndarray:
     return x != 0.0
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class CurrentDrive(Actuator):
     """A current-controlled motor: tau = n k i, with the motor current i [A] as command.
@@ -53,6 +55,7 @@ class CurrentDrive(Actuator):
         return np.asarray(self.torque_constant) * self.gear_ratio * w  # back-EMF, conjugate to the current
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class DCMotor(Actuator):
     """A voltage-controlled DC motor: tau = n k i,  L i' = U - R i - n k w, with command U [V] and state i [A].

@@ -11,11 +11,13 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, frozen, listed
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.mechanism.mechanism import require_robot
+from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 
 from .actuator import Actuator
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class Selection(Actuator):
     """tau = B u with a constant matrix B (outputs, inputs).

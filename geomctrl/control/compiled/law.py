@@ -27,6 +27,7 @@ from geomctrl.compiler import code
 from geomctrl.compiler.code import enabled
 from geomctrl.control.contracts import Command, Controller, require_controller, started, time, wants_measurements
 from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 from geomctrl.tracing.backends import entries
 from geomctrl.tracing.backends.machine_code import address_of_one
@@ -40,6 +41,7 @@ STATES = 8  # states of the comparison with the controller
 TRIALS = 64  # attempts to find them, because a law may raise at some states
 
 
+@named_arguments()
 def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
     """Compile a controller. The result is a `Controller` with the attributes of the original.
 

@@ -164,6 +164,14 @@ class Machine(LaneMemory[Layout]):
         rates = sample[: self.traced.equations.dim]
         return None if without or not np.isfinite(rates).all() else sample
 
+    def measured(self) -> np.ndarray:
+        """`area` (numbers, lanes) if all sensors measured at the state in memory, which remains unchanged."""
+        before = self.memory.copy()
+        self._look(*self.addresses)
+        area = self.area.copy()
+        self.memory[:] = before
+        return area
+
 
 def _code(traced: TracedLoop, width: int) -> tuple:
     """The code of a traced loop, new or from disk."""

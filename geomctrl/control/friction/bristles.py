@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import per_coordinate
+from geomctrl.other_names import named_arguments
 from geomctrl.tracing.numbers import scalar
 
 from .model import FrictionModel
 from .stribeck import stribeck_arguments, stribeck_curve
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class LuGre(FrictionModel):
     """Joint friction stiffness z + damping z' + viscous v with the mean deflection z of bristles as its state:
@@ -73,6 +75,7 @@ class LuGre(FrictionModel):
         return scalar(lost.sum())
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class Dahl(FrictionModel):
     """Joint friction stiffness z with the state z' = v - stiffness |v| z / coulomb.

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.other_names import named_arguments
+
 from .model import FrictionModel, check_coefficients, diagonal, stacked
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class Friction(FrictionModel):
     """Viscous and Coulomb friction of joints: viscous v + coulomb tanh(v / smoothing).
@@ -57,6 +60,7 @@ def kernel_coefficients(friction: FrictionModel | None, nv: int) -> np.ndarray |
     return np.append(plain.parameters(nv), np.full(nv, float(plain.smoothing))).reshape(3, nv)
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class AsymmetricCoulomb(FrictionModel):
     """Joint friction `forward` at positive and -`backward` at negative velocities, with a smooth change between them.

@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import per_coordinate
 from geomctrl.errors import ArgumentError
+from geomctrl.other_names import named_arguments
 
 from .model import FrictionModel, check_coefficients, diagonal, stacked
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class Stribeck(FrictionModel):
     """Joint friction g(v) tanh(v / smoothing) + viscous v with g(v) = coulomb + (static - coulomb) exp(-(v / speed)^2).
@@ -82,6 +84,7 @@ def stribeck_arguments(coulomb: Any, static: Any, speed: Any, viscous: Any) -> d
     return checked
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class LoadDependent(FrictionModel):
     """Joint friction coefficient |load| tanh(v / smoothing), load being the torque that the actuators transmit.

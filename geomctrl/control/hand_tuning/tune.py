@@ -15,6 +15,7 @@ from geomctrl.control.contracts import Controller
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration
+from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 
 from .controls import Controls
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from geomctrl.viewing.tuning import TuningPage
 
 
+@named_arguments()
 def tune(
     plant: Plant | Robot,
     controller: Controller,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import zlib
 from typing import Any, NamedTuple
 
@@ -72,6 +73,12 @@ class Sensor(ReadableRepr):
     def seed(self) -> int:
         """The seed of the noise. It is kept as floats, so that loops with other seeds share compiled code."""
         return sum((int(word) - 1) * int(WORD) ** k for k, word in enumerate(self._seed.tolist()))
+
+    def with_seed(self, seed: int) -> Sensor:
+        """Return the same sensor with the noise of another seed."""
+        other = copy.copy(self)
+        other._seed, other.keys = words_of(seed), round_keys(seed, self.name)
+        return other
 
     def check(self, plant: Any) -> None:
         """Raise ArgumentError if the sensor does not fit the plant (rule 2)."""

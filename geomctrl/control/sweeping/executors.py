@@ -23,6 +23,7 @@ import numpy as np
 
 from geomctrl.arguments import count
 from geomctrl.errors import ArgumentError, GeomctrlError, SweepError
+from geomctrl.other_names import named_arguments
 
 from .job import Columns, Job, pickled, run_block
 
@@ -32,6 +33,7 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # t
 Block = tuple[int, Mapping[str, np.ndarray]]  # number of the first run, and the values of the parameters
 
 
+@named_arguments()
 @dataclass(frozen=True, eq=False)
 class SweepExecution:
     """Options of `sweep`: where runs are computed, in which blocks and with which random numbers.

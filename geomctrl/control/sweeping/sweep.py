@@ -23,6 +23,7 @@ from geomctrl.control.run import Run
 from geomctrl.errors import ArgumentError
 from geomctrl.integrators.step_control import Adaptive
 from geomctrl.motion.trajectory import step_count
+from geomctrl.other_names import OF_OPTIONS, named_arguments
 
 from .executors import SweepExecution, computed
 from .fingerprint import fingerprint, versions
@@ -35,6 +36,7 @@ MIN_BLOCK, MAX_BLOCK, TARGET_BLOCKS = 8, 256, 64  # runs per block; blocks of a 
 GPU_BLOCK = 16_384  # runs per block on a GPU
 
 
+@named_arguments(OF_OPTIONS)
 def sweep(
     make: Callable[[Point], Any],
     space: Any,
@@ -135,7 +137,7 @@ def _warned(results: Any) -> Any:
     if not results["success"].values.any():
         reasons = [str(reason) for reason in results["reason"].values.ravel()]
         if all(reason.startswith("make: ") for reason in reasons):
-            warnings.warn(f"sweep: no point has a run; at the first, {reasons[0]}", UserWarning, stacklevel=3)
+            warnings.warn(f"sweep: no point has a run; at the first, {reasons[0]}", UserWarning, stacklevel=4)
     return results
 
 
@@ -144,6 +146,7 @@ def load(store: str | os.PathLike) -> Any:
     return table(*read(store))
 
 
+@named_arguments()
 def replay(
     store: Any,
     index: int | Mapping[str, Any],

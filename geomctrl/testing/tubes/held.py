@@ -20,6 +20,7 @@ from geomctrl.control.compiled.proving import NUMBERS, STATE, TIME, TracedClosed
 from geomctrl.control.plant import Plant
 from geomctrl.control.progress import progress_function
 from geomctrl.errors import ArgumentError
+from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 from geomctrl.testing.certificates.arguments import (
     domain_text,
@@ -89,6 +90,7 @@ class SampledCertificate:
         return "\n".join(out)
 
 
+@named_arguments()
 def certify_sampled(
     controller: Any,
     plant: Plant | Robot,
@@ -150,6 +152,7 @@ def certify_sampled(
         return problem.certificate(control_dt, budget_of(budget), report)
 
 
+@named_arguments()
 def largest_certified_control_dt(
     controller: Any,
     plant: Plant | Robot,

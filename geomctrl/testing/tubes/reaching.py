@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import count, number
 from geomctrl.control.plant import Plant
 from geomctrl.control.progress import progress_function
+from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 from geomctrl.testing.certificates.arguments import parameter_intervals
 
@@ -24,6 +25,7 @@ MAX_TIME = 1e4  # s
 FIRST_STEP = 2.0**-4  # s, at most
 
 
+@named_arguments()
 def reach(
     plant: Plant | Robot,
     controller: Any,
