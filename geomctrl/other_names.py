@@ -264,8 +264,8 @@ def named_arguments(table: Mapping[str, str] = MappingProxyType({})) -> Callable
 
     def decorate(function: F) -> F:
         if isinstance(function, type):
-            function.__init__ = decorate(function.__init__)
-            return function
+            function.__init__ = decorate(function.__init__)  # pyright: ignore[reportArgumentType]
+            return function  # pyright: ignore[reportReturnType]
 
         @functools.wraps(function)
         def checked(*args: Any, **options: Any) -> Any:

@@ -17,7 +17,7 @@ from geomctrl.control.compiled.law import copy_of
 from geomctrl.control.contracts import Desired, require_controller
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.control.run import Run
-from geomctrl.control.sensing import with_noise
+from geomctrl.control.sensing import checked_sensors, with_noise
 from geomctrl.control.stepping import Episodes, Start, Zero
 from geomctrl.control.tracking import tracking_error
 from geomctrl.errors import ArgumentError
@@ -367,7 +367,7 @@ class VectorEnvironment(gymnasium.vector.VectorEnv):
 
 def _outputs(plant: Plant) -> dict[str, tuple[int, ...]]:
     """What the sensors measure, in order: names and shapes."""
-    return {name: shape for sensor in plant.sensors for name, shape in sensor.outputs(plant.robot).items()}
+    return {name: shape for sensor in checked_sensors(plant) for name, shape in sensor.outputs(plant.robot).items()}
 
 
 def _torque_limit(plant: Plant, options: EnvironmentOptions) -> np.ndarray:
