@@ -245,11 +245,11 @@ def test_of_a_constructor(name):
 def test_constructors_of_users_and_their_errors():
     class Mine(gc.controllers.PDGravity):
         def __init__(self, robot, stiffness):
-            super().__init__(robot, [0.1, 0.2], stifness=stiffness)
+            super().__init__(robot, [0.1, 0.2], stif=stiffness)
 
     with pytest.raises(gc.ArgumentError, match=r"stiff: .*Mine has no such argument; did you mean stiffness\?"):
         Mine(ROBOT, stiff=1.0)  # pyright: ignore[reportCallIssue]
-    with pytest.raises(gc.ArgumentError, match=r"^stifness: geomctrl.controllers.PDGravity has no such argument"):
+    with pytest.raises(gc.ArgumentError, match=r"^stif: geomctrl.controllers.PDGravity has no such argument"):
         Mine(ROBOT, 1.0)
 
     class Fails(gc.controllers.PDGravity):
