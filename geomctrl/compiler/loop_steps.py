@@ -44,9 +44,14 @@ class Steps(Function):
             self._call("pull", self.pulled, self.slopes[i])
 
     def _look_whether_step_is_finite(self) -> None:
+        """Look at y at the end, and at slopes of which it is no sum: others make it infinite or nan too."""
         e = self.equations
-        for array, count in [*((k, e.dim) for k in self.slopes), (self.stage_y, e.y)]:
-            self._look_whether_finite(array, count)
+        last = e.stages[-1]
+        rows = [last.classical] if e.move is None else last.rows
+        for k, slope in enumerate(self.slopes):
+            if all(k >= len(row) or row[k] == 0.0 for row in rows):
+                self._look_whether_finite(slope, e.dim)
+        self._look_whether_finite(self.stage_y, e.y)
 
     def _element(self, i: int, stage: Stage) -> bool:
         """Compute y of a stage; returns whether its slope must be pulled back."""

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .algorithms import algorithm, numbers, per_body, per_coordinate
-from .newton_euler import inertial_wrench
-from .passes import Axis, get_axis, inertial_axes, inward, joint_twist_at, outward, place, place_axes
+from .composite_bodies import MAX_JOINTS, get_joint_frame, mass_matrix_by_frames, put_frame
+from .newton_euler import moving_wrench
+from .passes import inertial_axes, inward, joint_twist_at, outward, place
 from .primitives import primitive
 from .records import get_wrench, put_wrench, reader, width, writer
 from .screws import (
@@ -27,14 +28,17 @@ from .screws import (
     Pose,
     Symmetric,
     Twist,
+    Vector,
     Wrench,
     ad,
     ad_dual,
     add3,
     apply_inertia,
+    cross,
     hat3,
     inertia_to,
     mul3,
+    neg3,
     pair,
     rot,
     rotT,
@@ -51,7 +55,10 @@ from .tree import (
     armature_of,
     base_acceleration,
     dofs_of,
+    gravity_of,
     inertia_of,
+    joint_frame,
+    joint_twist,
     last_dof_of_parent,
     n_bodies,
     n_v,
@@ -256,99 +263,80 @@ def unit_twist(e):
 #
 # Let F_i be the wrenches of the motion without joint accelerations; gravity enters as the base's acceleration. Then r =
 # tau - S^T F, and M = L^T D L is factorised from the last coordinate to the first along the paths to the root: other
-# entries are zero (Featherstone 2005). All sums are in inertial axes about the first body's origin.
-
-
-# Up to this number of coordinates M and its factors take fewer operations than articulated bodies: a tenth fewer at 6
-# and 7, and a fifth less time. Both are equal at the quadruped's 18; with M a chain of 30 takes twice as long.
-MAX_JOINTS = 10
+# entries are zero (Featherstone 2005). All quantities are in the bodies' own frames.
 
 
 class Carried(NamedTuple):
-    """A body's pose, twist, and acceleration at constant joint rates, in inertial axes."""
+    """A body's angular velocity, and its angular acceleration and that of its origin at constant joint rates."""
 
-    T: Pose
-    V: Twist
-    A: Twist
-
-
-class Load(NamedTuple):
-    """A subtree's inertia, and the wrench of its motion at constant joint rates minus its external wrench."""
-
-    J: Inertia
-    F: Wrench
-
-
-put_load = writer(Load)
+    w: Vector
+    alpha: Vector
+    acceleration: Vector
 
 
 @outward(Carried)
-def carry(model, i, parent, q, v, f_ext, axes, loads):
-    T = place(model, i, parent.T, q)
-    place_axes(model, i, T, axes)
-    first, end = dofs_of(model, i)
-    Sv = twist_mul(v[first], get_axis(axes, first).S)
-    for k in range(first + 1, end):
-        Sv = twist_add(Sv, twist_mul(v[k], get_axis(axes, k).S))
-    V, A = twist_add(parent.V, Sv), twist_add(parent.A, ad(parent.V, Sv))
-    J = inertia_to(T, inertia_of(model, i))
-    F = inertial_wrench(J, V, A)
-    if f_ext.shape[0] > 0:
-        F = wrench_sub(F, Ad_dual(T, get_wrench(f_ext, i)))
-    put_load(loads, i, Load(J, F))
-    return Carried(T, V, A)
+def carry(model, i, parent, q, v, f_ext, frames, inertias, wrenches):
+    """The outward pass of Luh, Walker and Paul 1980, which needs no velocities of origins."""
+    f, Sv = joint_frame(model, i, q), joint_twist(model, i, v)
+    before = rotT(f.R, parent.w)
+    w, alpha = add3(before, Sv.w), add3(rotT(f.R, parent.alpha), cross(before, Sv.w))
+    turning = add3(cross(parent.alpha, f.p), cross(parent.w, cross(parent.w, f.p)))
+    acceleration = add3(rotT(f.R, add3(parent.acceleration, turning)), cross(add3(before, w), Sv.v))
+    F = moving_wrench(inertia_of(model, i), w, alpha, acceleration)
+    put_wrench(wrenches, i, wrench_sub(F, get_wrench(f_ext, i)) if f_ext.shape[0] > 0 else F)
+    put_frame(model, i, f, frames, inertias)
+    return Carried(w, alpha, acceleration)
 
 
-@inward(Load)
-def collect(model, i, x, axes, M, r):
-    """M_kj = S_j . J S_k for j on the path from k to the root, and r_k -= S_k . F."""
+@inward(Wrench)
+def subtract(model, i, F, frames, ancestors, r):
+    """r_k -= S_k . F with the wrenches F of subtrees, and each coordinate's next one towards the root."""
     first, end = dofs_of(model, i)
     for k in range(first, end):
-        S = get_axis(axes, k).S
-        r[k] -= pair(S, x.F)
-        F, j = apply_inertia(x.J, S), k
-        while j >= 0:
-            axis = get_axis(axes, j)
-            M[k, j] = pair(axis.S, F)
-            j = int(axis.ancestor)
-        M[k, k] += armature_of(model, i)
-    return x
+        r[k] -= pair(screw_of(model, i, k - first), F)
+        ancestors[k] = k - 1.0 if k > first else 1.0 * last_dof_of_parent(model, i)
+    return Ad_dual(get_joint_frame(frames, i), F)
 
 
 @primitive
-def solve_paths(axes, M, a):
+def solve_paths(ancestors, M, a):
     """Solve M a = r: `a` holds r, then the solution; the lower half of M becomes L. False unless M > 0."""
     n, positive = a.shape[0], True
     for k in range(n - 1, -1, -1):
         positive &= M[k, k] > 0.0
         inverse = 1.0 / M[k, k]
-        i = int(get_axis(axes, k).ancestor)
+        i = int(ancestors[k])
         while i >= 0:
             factor = M[k, i] * inverse
             j = i
             while j >= 0:
                 M[i, j] -= factor * M[k, j]
-                j = int(get_axis(axes, j).ancestor)
+                j = int(ancestors[j])
             a[i] -= factor * a[k]
             M[k, i] = factor
-            i = int(get_axis(axes, i).ancestor)
+            i = int(ancestors[i])
         a[k] *= inverse
     for k in range(n):
-        i = int(get_axis(axes, k).ancestor)
+        i = int(ancestors[k])
         while i >= 0:
             a[k] -= M[k, i] * a[i]
-            i = int(get_axis(axes, i).ancestor)
+            i = int(ancestors[i])
     return positive
 
 
 FORWARD_MEMORY = (
     *(per_body(MovingBody), per_coordinate(Eliminated), per_body(Handle), per_body(Twist)),
-    *(per_body(Carried), per_coordinate(Axis), per_body(Load), numbers(f"{MAX_JOINTS * MAX_JOINTS}")),
+    *(per_body(Carried), per_body(Pose), per_body(Inertia), per_body(Wrench)),
+    *(numbers("nv"), numbers(f"{MAX_JOINTS * MAX_JOINTS}")),
 )
 
 
 @algorithm("q, v, tau, f_ext? -> a", FORWARD_MEMORY, may_fail=True)
-def forward_dynamics(model, q, v, tau, f_ext, moving, eliminated, handles, twists, bodies, axes, loads, memory, a):
+def forward_dynamics(
+    model, q, v, tau, f_ext,
+    moving, eliminated, handles, twists, bodies, frames, inertias, wrenches, ancestors, memory,
+    a,
+):  # fmt: skip
     """a = M^-1 (tau + sum Jac^T f_ext - C v - g). False unless M > 0."""
     n = n_v(model)
     if n > MAX_JOINTS:
@@ -356,7 +344,8 @@ def forward_dynamics(model, q, v, tau, f_ext, moving, eliminated, handles, twist
     M = memory[: n * n].reshape((n, n))
     for k in range(n):
         a[k] = tau[k]
-    base = Carried(inertial_axes(model, q), zero_twist(), base_acceleration(model))
-    carry(model, base, bodies, q, v, f_ext, axes, loads)
-    collect(model, loads, axes, M, a)
-    return solve_paths(axes, M, a)
+    root = Carried((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), neg3(gravity_of(model)))
+    carry(model, root, bodies, q, v, f_ext, frames, inertias, wrenches)
+    subtract(model, wrenches, frames, ancestors, a)
+    mass_matrix_by_frames(model, inertias, frames, M)
+    return solve_paths(ancestors, M, a)

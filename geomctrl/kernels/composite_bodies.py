@@ -1,4 +1,4 @@
-"""Composite bodies, summed in inertial axes about the first body's origin: M, Mdot, C and g in one sweep.
+"""Composite bodies: M, and M, Mdot, C and g in one sweep in inertial axes about the first body's origin.
 
 The mass matrix is Ploen 1999 (36), M = sum_i Jac_i^T J_i Jac_i; `terms` has the matrices that go with it.
 """
@@ -25,6 +25,7 @@ from .primitives import primitive
 from .records import put_inertia, put_wrench, reader, writer
 from .screws import (
     Ad,
+    Ad_dual,
     Inertia,
     Matrix,
     Pose,
@@ -55,22 +56,32 @@ from .screws import (
     zero_twist,
     zero_wrench,
 )
-from .tree import armature_of, dofs_of, gravity_of, inertia_of, n_bodies, screw_of
+from .tree import (
+    armature_of,
+    dofs_of,
+    first_dof_of,
+    gravity_of,
+    inertia_of,
+    joint_frame,
+    last_dof_of_parent,
+    n_bodies,
+    n_v,
+    parent_of,
+    screw_of,
+)
 
 # --- M -----------------------------------------------------------------------------------------------------------
 
 
-@primitive
-def put_body(model, i, T, axes, inertias):
-    """Store the axes of the joint and the inertia of body i, which is at T."""
-    place_axes(model, i, T, axes)
-    put_inertia(inertias, i, inertia_to(T, inertia_of(model, i)))
+get_joint_frame, put_joint_frame = reader(Pose), writer(Pose)
 
 
 @outward(Pose)
 def place_inertias(model, i, parent, q, axes, inertias):
+    """Poses, screws and inertias in inertial axes."""
     T = place(model, i, parent, q)
-    put_body(model, i, T, axes, inertias)
+    place_axes(model, i, T, axes)
+    put_inertia(inertias, i, inertia_to(T, inertia_of(model, i)))
     return T
 
 
@@ -88,16 +99,49 @@ def mass_matrix_rows(model, i, J, axes, M):
         F, j = apply_inertia(J, get_axis(axes, k).S), k
         while j >= 0:
             M[k, j] = M[j, k] = pair(get_axis(axes, j).S, F)
-            j = int(get_axis(axes, j).ancestor.real)
+            j = int(get_axis(axes, j).ancestor)
         M[k, k] += armature_of(model, i)
     return J
+
+
+# Up to this number of coordinates, sums in the bodies' own frames take fewer operations: there screws are constant, and
+# most entries of a joint's frame f are 0 or 1. Wrenches are transported from body to body along each path to the root.
+MAX_JOINTS = 10
+
+
+@primitive
+def put_frame(model, i, f, frames, inertias):
+    """Store the frame of body i in its parent's, and the body's inertia."""
+    put_joint_frame(frames, i, f)
+    put_inertia(inertias, i, inertia_of(model, i))
+
+
+@inward(Inertia)
+def mass_matrix_by_frames(model, i, J, frames, M):
+    """M_jk = S_j . J S_k with the composite inertia J of body i's subtree, k its joint, j on the path to the root."""
+    first, end = dofs_of(model, i)
+    for k in range(first, end):
+        F, b, j = apply_inertia(J, screw_of(model, i, k - first)), i, k
+        while j >= 0:
+            start = first_dof_of(model, b)
+            while j >= start:
+                M[k, j] = M[j, k] = pair(screw_of(model, b, j - start), F)
+                j -= 1
+            F, j, b = Ad_dual(get_joint_frame(frames, b), F), last_dof_of_parent(model, b), parent_of(model, b)
+        M[k, k] += armature_of(model, i)
+    return inertia_to(get_joint_frame(frames, i), J)
 
 
 @algorithm("q -> M[nv, nv]", (per_body(Pose), per_coordinate(Axis), per_body(Inertia)))
 def mass_matrix(model, q, frames, axes, inertias, M):
     M[:, :] = 0.0
-    place_inertias(model, inertial_axes(model, q), frames, q, axes, inertias)
-    mass_matrix_rows(model, inertias, axes, M)
+    if n_v(model) <= MAX_JOINTS:
+        for i in range(n_bodies(model)):
+            put_frame(model, i, joint_frame(model, i, q), frames, inertias)
+        mass_matrix_by_frames(model, inertias, frames, M)
+    else:
+        place_inertias(model, inertial_axes(model, q), frames, q, axes, inertias)
+        mass_matrix_rows(model, inertias, axes, M)
 
 
 # --- M, Mdot, C, g -------------------------------------------------------------------------------------------------

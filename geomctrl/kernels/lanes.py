@@ -11,7 +11,7 @@ from .jit import kernel
 from .newton_euler import PLOEN, accelerate, regressor_row
 from .primitives import primitive
 from .records import pose_at, vec
-from .screws import Ad_inv, Pose, Twist, twist_mul, zero_twist
+from .screws import Ad_inv, Pose, Twist, add3, cross, twist_mul, zero_twist
 from .tree import WIDTH, A, B, C, D, base_acceleration, n_bodies, n_q, n_v, parent_of, screw_of, turned
 
 LANES = 16
@@ -69,8 +69,8 @@ def row_lanes(S, own, source, sink):
         if not own:
             R = lane_vec(source, 0, b), lane_vec(source, 3, b), lane_vec(source, 6, b)
             X = Ad_inv(Pose(R, lane_vec(source, 9, b)), lane_twist(source, 24, b))
-        V = lane_twist(source, 12, b)
-        y = regressor_row(X, V, V, lane_twist(source, 18, b), PLOEN)
+        V, A = lane_twist(source, 12, b), lane_twist(source, 18, b)
+        y = regressor_row(X, V, V, A, add3(A.v, cross(V.w, V.v)), PLOEN)
         lane_put6(sink, 0, b, X)
         for j in range(10):
             sink[(6 + j) * LANES + b] = y[j]

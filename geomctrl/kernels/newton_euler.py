@@ -11,6 +11,7 @@ from .screws import (
     Ad_inv,
     Pose,
     Twist,
+    Vector,
     Wrench,
     ad,
     ad_dual,
@@ -21,6 +22,7 @@ from .screws import (
     identity,
     mul3,
     pair,
+    rotT,
     sub3,
     sym_mul,
     twist_add,
@@ -51,30 +53,38 @@ def accelerate(f, V_parent, A_parent, Sv, Sa):
 
 
 @primitive
-def inertial_wrench(J, V, A):
-    """J A - ad_V^T J V: the wrench of a body's own motion."""
-    return wrench_add(apply_inertia(J, A), ad_dual(V, apply_inertia(J, V)))  # (17)
+def moving_wrench(J, w, alpha, acceleration):
+    """The wrench that moves a body: angular velocity and acceleration, and the acceleration of its frame's origin."""
+    angular = add3(sym_mul(J.I, alpha), cross(w, sym_mul(J.I, w)))
+    linear = add3(cross(alpha, J.h), cross(w, cross(w, J.h)))
+    return Wrench(add3(angular, cross(J.h, acceleration)), add3(mul3(J.m, acceleration), linear))
 
 
 @primitive
-def coriolis_wrench(J, V, Vr, form):
-    """Cbar(V) Vr: Ploen's [w]I + I[w] (Proposition 1), the Christoffel-consistent [theta w], theta = tr(I)/2 1 - I,
-    the adjoint J ad_V - ad_V^T J, or plain -ad_V^T J.
+def inertial_wrench(J, V, A):
+    """J A - ad_V^T J V: the wrench of a body's own motion."""
+    return moving_wrench(J, V.w, A.w, add3(A.v, cross(V.w, V.v)))  # (17)
 
-    docs/reference/formulas.md has the family of matrices Cbar that keep Mdot - 2C skew.
+
+@primitive
+def coupled_wrench(J, V, Vr, A, acceleration, form):
+    """J A + Cbar(V) Vr, `acceleration` being A.v + w x vr.
+
+    Cbar is Ploen's [w]I + I[w] (Proposition 1), the Christoffel-consistent [theta w] with theta = tr(I)/2 1 - I, the
+    adjoint J ad_V - ad_V^T J, or plain -ad_V^T J. docs/reference/formulas.md has the family that keeps Mdot - 2C
+    skew.
     """
-    if form == PLAIN:
-        return ad_dual(V, apply_inertia(J, Vr))
-    if form == ADJOINT:
-        return wrench_add(apply_inertia(J, ad(V, Vr)), ad_dual(V, apply_inertia(J, Vr)))
+    if form in (PLAIN, ADJOINT):
+        A = twist_add(A, ad(V, Vr)) if form == ADJOINT else A
+        return wrench_add(apply_inertia(J, A), ad_dual(V, apply_inertia(J, Vr)))
     w, wr = V.w, Vr.w
-    linear = cross(w, sub3(mul3(J.m, Vr.v), cross(J.h, wr)))
     if form == PLOEN:
-        angular = add3(cross(w, sym_mul(J.I, wr)), sym_mul(J.I, cross(w, wr)))
+        angular = add3(sym_mul(J.I, add3(A.w, cross(w, wr))), cross(w, sym_mul(J.I, wr)))
     else:
         trace = J.I[0] + J.I[2] + J.I[5]
-        angular = cross(sub3(mul3(0.5 * trace, w), sym_mul(J.I, w)), wr)
-    return Wrench(add3(angular, cross(J.h, cross(w, Vr.v))), linear)
+        angular = add3(sym_mul(J.I, A.w), cross(sub3(mul3(0.5 * trace, w), sym_mul(J.I, w)), wr))
+    linear = add3(cross(A.w, J.h), cross(w, cross(wr, J.h)))
+    return Wrench(add3(angular, cross(J.h, acceleration)), add3(mul3(J.m, acceleration), linear))
 
 
 @primitive
@@ -90,8 +100,11 @@ def inertia_row(X, A):
 
 
 @primitive
-def regressor_row(X, V, Vr, A, form):
-    """X^T Y_i, ten numbers: the body's regressor (see `terms.regressor`) seen along the twist X."""
+def regressor_row(X, V, Vr, A, acceleration, form):
+    """X^T Y_i, ten numbers: the body's regressor (see `terms.regressor`) seen along the twist X.
+
+    acceleration: A.v + w x vr.
+    """
     if form == ADJOINT:  # X^T J (A + ad_V Vr) - (ad_V X)^T J Vr
         r, s = inertia_row(X, twist_add(A, ad(V, Vr))), inertia_row(ad(X, V), Vr)
         return (
@@ -100,7 +113,7 @@ def regressor_row(X, V, Vr, A, form):
         )  # fmt: skip
     x, u = X.w, X.v
     w, wr, al = V.w, Vr.w, A.w
-    lin = add3(A.v, cross(w, Vr.v))
+    lin = acceleration
     wwr = cross(w, wr)
     h = add3(cross(lin, x), sub3(cross(wr, cross(w, u)), cross(al, u)))
     if form == PLOEN:
@@ -175,12 +188,15 @@ def gravity_force(model, q, rest, motion, wrenches, g):
 
 
 class ReferenceMotion(NamedTuple):
-    """A body's frame in its parent's, its twist, reference twist and acceleration."""
+    """A body's frame in its parent's, its twist, reference twist and acceleration, and A.v + w x vr, the acceleration
+    of its origin.
+    """
 
     f: Pose
     V: Twist
     Vr: Twist
     A: Twist
+    acceleration: Vector
 
 
 get_reference_motion = reader(ReferenceMotion)
@@ -188,23 +204,35 @@ get_reference_motion = reader(ReferenceMotion)
 
 @outward(ReferenceMotion)
 def move_reference(model, i, parent, q, v, a, v_ref):
-    """(19)-(21) with a reference velocity: Vr = X Vr_p + S v_ref, A = X A_p + S a - ad_{S v} X Vr_p."""
+    """(19)-(21) with a reference velocity: Vr = X Vr_p + S v_ref, A = X A_p + S a - ad_{S v} X Vr_p.
+
+    The recursion of the origin's acceleration needs no velocities of origins.
+    """
     f = joint_frame(model, i, q)
-    Sv, XVr = joint_twist(model, i, v), Ad_inv(f, parent.Vr)
+    Sv, Svr, Sa, XVr = (
+        joint_twist(model, i, v),
+        joint_twist(model, i, v_ref),
+        joint_twist(model, i, a),
+        Ad_inv(f, parent.Vr),
+    )
     V = twist_add(Ad_inv(f, parent.V), Sv)
-    A = twist_add(twist_sub(Ad_inv(f, parent.A), ad(Sv, XVr)), joint_twist(model, i, a))
-    return ReferenceMotion(f, V, twist_add(XVr, joint_twist(model, i, v_ref)), A)
+    A = twist_add(twist_sub(Ad_inv(f, parent.A), ad(Sv, XVr)), Sa)
+    turning = add3(cross(parent.A.w, f.p), cross(parent.V.w, cross(parent.Vr.w, f.p)))
+    own = add3(Sa.v, add3(cross(XVr.w, Sv.v), cross(V.w, Svr.v)))
+    acceleration = add3(rotT(f.R, add3(parent.acceleration, turning)), own)
+    return ReferenceMotion(f, V, twist_add(XVr, Svr), A, acceleration)
 
 
 @primitive
 def base_reference_motion(model):
-    return ReferenceMotion(identity(), zero_twist(), zero_twist(), base_acceleration(model))
+    A = base_acceleration(model)
+    return ReferenceMotion(identity(), zero_twist(), zero_twist(), A, A.v)
 
 
 @primitive
 def reference_wrench(J, x, form):
     """J A + Cbar(V) Vr of a body with inertia J and `ReferenceMotion` x."""
-    return wrench_add(apply_inertia(J, x.A), coriolis_wrench(J, x.V, x.Vr, form))
+    return coupled_wrench(J, x.V, x.Vr, x.A, x.acceleration, form)
 
 
 @inward(Wrench)

@@ -92,7 +92,7 @@ def adaptive_law(
 )
 def plant_rate(
     model, q, v, tau, coulomb, friction,
-    net, a, moving, eliminated, handles, twists, bodies, axes, loads, memory,
+    net, a, moving, eliminated, handles, twists, bodies, frames, inertias, wrenches, ancestors, memory,
     rate,
 ):  # fmt: skip
     """v, vdot under tau minus friction, and the power of both. False unless M > 0.
@@ -108,8 +108,10 @@ def plant_rate(
         power += v[k] * net[k]
         rate[k] = v[k]
     good = forward_dynamics(
-        model, q, v, net, v[:0], moving, eliminated, handles, twists, bodies, axes, loads, memory, a
-    )
+        model, q, v, net, v[:0],
+        moving, eliminated, handles, twists, bodies, frames, inertias, wrenches, ancestors, memory,
+        a,
+    )  # fmt: skip
     for k in range(n):
         rate[n + k] = a[k]
     rate[2 * n] = power

@@ -1,5 +1,7 @@
 """The regressors of a tree: of torque, tau = Y(q, v, a, v_ref) pi, and of momentum; products with vectors without Y."""
 
+from typing import NamedTuple
+
 from .algorithms import algorithm, per_body, per_coordinate
 from .newton_euler import (
     ReferenceMotion,
@@ -26,22 +28,33 @@ from .passes import (
 )
 from .primitives import primitive
 from .records import get_inertia, put_wrench, reader
-from .screws import Ad_inv, Twist, Wrench, ad, twist_add, twist_sub, zero_twist
+from .screws import Ad_inv, Pose, Twist, Wrench, ad, add3, cross, twist_add, twist_sub, zero_twist
 from .tree import base_acceleration, dofs_of, joint_twist, n_bodies
 
 get_twist = reader(Twist)
-get_reference = reader(ReferenceMotion)
 get_moving = reader(Moving)
 
 
-@outward(ReferenceMotion)
+class PlacedReference(NamedTuple):
+    """A body's pose, twist, reference twist and acceleration in inertial axes."""
+
+    T: Pose
+    V: Twist
+    Vr: Twist
+    A: Twist
+
+
+get_reference = reader(PlacedReference)
+
+
+@outward(PlacedReference)
 def place_reference(model, i, parent, q, v, a, v_ref, axes):
-    """`newton_euler.move_reference` in inertial axes: the frame is the body's pose."""
-    T = place(model, i, parent.f, q)
+    """`newton_euler.move_reference` in inertial axes."""
+    T = place(model, i, parent.T, q)
     place_axes(model, i, T, axes)
     Sv = joint_twist_at(model, i, T, v)
     A = twist_sub(twist_add(parent.A, joint_twist_at(model, i, T, a)), ad(Sv, parent.Vr))
-    return ReferenceMotion(T, twist_add(parent.V, Sv), twist_add(parent.Vr, joint_twist_at(model, i, T, v_ref)), A)
+    return PlacedReference(T, twist_add(parent.V, Sv), twist_add(parent.Vr, joint_twist_at(model, i, T, v_ref)), A)
 
 
 @primitive
@@ -50,20 +63,21 @@ def put_row(y, j, row):
         y[j + k] = row[k]
 
 
-@algorithm("q, v, a, v_ref; form: i8 -> Y[nv, 10 nb]", (per_body(ReferenceMotion), per_coordinate(Axis)))
+@algorithm("q, v, a, v_ref; form: i8 -> Y[nv, 10 nb]", (per_body(PlacedReference), per_coordinate(Axis)))
 def regressor(model, q, v, a, v_ref, form, bodies, axes, Y):
     """Y, body by body: a row of its ten columns for every coordinate on the path to the root."""
     Y[:, :] = 0.0
-    root = ReferenceMotion(inertial_axes(model, q), zero_twist(), zero_twist(), base_acceleration(model))
+    root = PlacedReference(inertial_axes(model, q), zero_twist(), zero_twist(), base_acceleration(model))
     place_reference(model, root, bodies, q, v, a, v_ref, axes)
     for i in range(n_bodies(model)):
         T, V, Vr, A = get_reference(bodies, i)
         V, Vr, A = Ad_inv(T, V), Ad_inv(T, Vr), Ad_inv(T, A)
+        acceleration = add3(A.v, cross(V.w, Vr.v))
         _, end = dofs_of(model, i)
         k = end - 1
         while k >= 0:
             X = Ad_inv(T, get_axis(axes, k).S)  # column k of the body's Jacobian
-            put_row(Y[k], 10 * i, regressor_row(X, V, Vr, A, form))
+            put_row(Y[k], 10 * i, regressor_row(X, V, Vr, A, acceleration, form))
             k = int(get_axis(axes, k).ancestor)
 
 
@@ -125,5 +139,5 @@ def products(model, pi, q, v, a, v_ref, x, form, motion, wrenches, along, tau, g
     for i in range(n_bodies(model)):
         m = get_reference_motion(motion, i)
         put_wrench(wrenches, i, reference_wrench(get_inertia(pi, i), m, form))
-        put_row(g, 10 * i, regressor_row(get_twist(along, i), m.V, m.Vr, m.A, form))
+        put_row(g, 10 * i, regressor_row(get_twist(along, i), m.V, m.Vr, m.A, m.acceleration, form))
     transmit_reference(model, wrenches, a, motion, tau)

@@ -280,12 +280,12 @@ def inertia_to(T, J):
     RI = matmul(R, ((a[0], a[1], a[3]), (a[1], a[2], a[4]), (a[3], a[4], a[5])))
     h = rot(R, J.h)
     # about the parent's origin: - [p][h] - [h][p] - m [p][p], with [a][b] = b a^T - (a . b) 1
-    k = add3(mul3(2.0, h), mul3(J.m, p))  # 2 h + m p, so that the shift is sym(p k) up to the trace
-    d = dot(p, k)
-    xx = dot(RI[0], R[0]) + d - p[0] * k[0]
-    xy = dot(RI[0], R[1]) - 0.5 * (p[0] * k[1] + p[1] * k[0])
-    yy = dot(RI[1], R[1]) + d - p[1] * k[1]
-    xz = dot(RI[0], R[2]) - 0.5 * (p[0] * k[2] + p[2] * k[0])
-    yz = dot(RI[1], R[2]) - 0.5 * (p[1] * k[2] + p[2] * k[1])
-    zz = dot(RI[2], R[2]) + d - p[2] * k[2]
+    u = add3(h, mul3(0.5 * J.m, p))  # the shift is 2 (p . u) 1 - p u^T - u p^T
+    k = add3(u, u)
+    xx = dot(RI[0], R[0]) + p[1] * k[1] + p[2] * k[2]
+    xy = dot(RI[0], R[1]) - p[0] * u[1] - p[1] * u[0]
+    yy = dot(RI[1], R[1]) + p[0] * k[0] + p[2] * k[2]
+    xz = dot(RI[0], R[2]) - p[0] * u[2] - p[2] * u[0]
+    yz = dot(RI[1], R[2]) - p[1] * u[2] - p[2] * u[1]
+    zz = dot(RI[2], R[2]) + p[0] * k[0] + p[1] * k[1]
     return Inertia(J.m, add3(h, mul3(J.m, p)), (xx, xy, yy, xz, yz, zz))

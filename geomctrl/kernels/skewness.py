@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from .algorithms import algorithm, numbers, of_complex, per_body, per_coordinate
-from .composite_bodies import MovingInertia, mass_matrix_rows, put_body, terms
+from .composite_bodies import MovingInertia, mass_matrix_by_frames, put_frame, terms
 from .exponentials import where
 from .jit import kernel
 from .newton_euler import (
@@ -20,34 +20,27 @@ from .newton_euler import (
     inverse_dynamics_reference,
     joint_twist,
 )
-from .passes import Axis, Moving, MovingAxis, inertial_axes, outward
+from .passes import Moving, MovingAxis
 from .primitives import primitive
-from .screws import Inertia, Pose, Wrench, compose, zero_twist
+from .screws import Inertia, Pose, Wrench
 from .tangents import moving_pose, place_of, tangent
 from .tree import gravity_of, inertia_of, joint_frame, n_bodies
 
 # --- the mass matrix in motion -----------------------------------------------------------------------------------
 
 
-@outward(Pose)
-def place_while_moving(model, i, parent, q, v, axes, inertias):
-    """`place_inertias` for moving joints: f_i' = f_i [S_i v_i]."""
-    T = compose(parent, moving_pose(joint_frame(model, i, q), joint_twist(model, i, v)))
-    put_body(model, i, T, axes, inertias)
-    return T
-
-
 @algorithm(
     "q, v -> M[nv, nv], Mdot[nv, nv]",
-    (*map(of_complex, (per_body(Pose), per_coordinate(Axis), per_body(Inertia), numbers("nv * nv"))),),
+    (*map(of_complex, (per_body(Pose), per_body(Inertia), numbers("nv * nv"))),),
 )
-def mass_matrix_in_motion(model, q, v, frames, axes, inertias, memory, M, Mdot):
-    """M(q) and its rate along q' = q hat(v), from the sums of M alone."""
+def mass_matrix_in_motion(model, q, v, frames, inertias, memory, M, Mdot):
+    """M(q) and its rate along q' = q hat(v), from the sums of M alone: a moving joint has f_i' = f_i [S_i v_i]."""
     n = v.shape[0]
     rows = memory.reshape((n, n))
     rows[:, :] = 0.0
-    place_while_moving(model, moving_pose(inertial_axes(model, q), zero_twist()), frames, q, v, axes, inertias)
-    mass_matrix_rows(model, inertias, axes, rows)
+    for i in range(n_bodies(model)):
+        put_frame(model, i, moving_pose(joint_frame(model, i, q), joint_twist(model, i, v)), frames, inertias)
+    mass_matrix_by_frames(model, inertias, frames, rows)
     for i in range(n):
         for j in range(n):
             M[i, j], Mdot[i, j] = place_of(rows[i, j]), tangent(rows[i, j])
@@ -113,17 +106,17 @@ def force_residual(model, tau, M, C, g, v, a, v_ref):
 @algorithm(
     "q, v, C[nv, nv] -> residual[1]",
     (
-        *map(of_complex, (per_body(Pose), per_coordinate(Axis), per_body(Inertia), numbers("nv * nv"))),
+        *map(of_complex, (per_body(Pose), per_body(Inertia), numbers("nv * nv"))),
         *(per_body(Motion), per_body(Wrench), numbers("(2 * nv + 3) * nv")),
     ),
 )
-def skewness_of(model, q, v, C, frames, axes, inertias, moving_rows, motion, wrenches, memory, residual):
+def skewness_of(model, q, v, C, frames, inertias, moving_rows, motion, wrenches, memory, residual):
     """Residuals of a given C: Mdot - 2C skew, and C v + g the force of Newton and Euler at rest and moving."""
     n = v.shape[0]
     out, own = memory.reshape((2 * n + 3, n)), C.reshape((n, n))
     M, Mdot, g, tau, zero = out[:n], out[n : 2 * n], out[2 * n], out[2 * n + 1], out[2 * n + 2]
     zero[:] = 0.0
-    mass_matrix_in_motion(model, q, v, frames, axes, inertias, moving_rows, M, Mdot)
+    mass_matrix_in_motion(model, q, v, frames, inertias, moving_rows, M, Mdot)
     inverse_dynamics(model, q, zero, zero, motion, wrenches, g)
     inverse_dynamics(model, q, v, zero, motion, wrenches, tau)
     residual[0] = max(skew_residual(M, Mdot, own, v), force_residual(model, tau, M, own, g, v, zero, v))
@@ -133,13 +126,13 @@ def skewness_of(model, q, v, C, frames, axes, inertias, moving_rows, motion, wre
     "q, v, s; form: i8 -> residual[1]",
     (
         *(per_body(Moving), per_coordinate(MovingAxis), per_body(MovingInertia)),
-        *map(of_complex, (per_body(Pose), per_coordinate(Axis), per_body(Inertia), numbers("nv * nv"))),
+        *map(of_complex, (per_body(Pose), per_body(Inertia), numbers("nv * nv"))),
         *(per_body(Motion), per_body(ReferenceMotion), per_body(Wrench), numbers("(5 * nv + 3) * nv")),
     ),
 )
 def skewness(
     model, q, v, s, form,
-    bodies, axes, composites, frames, axes_c, inertias, moving_rows, motion, reference_motion, wrenches, memory,
+    bodies, axes, composites, frames, inertias, moving_rows, motion, reference_motion, wrenches, memory,
     residual,
 ):  # fmt: skip
     """The largest of the residuals of
@@ -153,7 +146,7 @@ def skewness(
     g, tau, zero = out[5 * n], out[5 * n + 1], out[5 * n + 2]
     zero[:] = 0.0
     terms(model, q, v, form, bodies, axes, composites, M, Mdot, C, g)
-    mass_matrix_in_motion(model, q, v, frames, axes_c, inertias, moving_rows, M2, Mdot2)
+    mass_matrix_in_motion(model, q, v, frames, inertias, moving_rows, M2, Mdot2)
     worst = max(difference(M2, M), skew_residual(M2, Mdot2, C, v))
     Mdot *= 0.5
     worst = max(worst, skew_residual(M2, Mdot2, Mdot, v))
