@@ -104,8 +104,9 @@ def mass_matrix_rows(model, i, J, axes, M):
     return J
 
 
-# Up to this number of coordinates, sums in the bodies' own frames take fewer operations: there screws are constant, and
-# most entries of a joint's frame f are 0 or 1. Wrenches are transported from body to body along each path to the root.
+# In the bodies' own frames screws are constant, and most entries of the frame f of a joint along a coordinate axis are 0
+# or 1. Wrenches are transported from body to body along each path to the root. With such joints this takes half the
+# operations of sums in inertial axes; in a chain with arbitrary axes fewer up to 6 coordinates, a fifth more with 10.
 MAX_JOINTS = 10
 
 
