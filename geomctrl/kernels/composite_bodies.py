@@ -104,7 +104,7 @@ def mass_matrix_rows(model, i, J, axes, M):
     return J
 
 
-# In the bodies' own frames screws are constant, and most entries of the frame f of a joint along a coordinate axis are 0
+# In the bodies' own frames screws are constant, and most entries of frames of joints along coordinate axes are 0
 # or 1. Wrenches are transported from body to body along each path to the root. With such joints this takes half the
 # operations of sums in inertial axes; in a chain with arbitrary axes fewer up to 6 coordinates, a fifth more with 10.
 MAX_JOINTS = 10
