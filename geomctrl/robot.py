@@ -10,7 +10,7 @@ from typing import Any
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import building, configuration, variants
 from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.other_names import ON_ROBOT, missing_attribute
+from geomctrl.other_names import ON_ROBOT, missing_attribute, named_arguments
 from geomctrl.terms import (
     bounds,
     derivatives,
@@ -87,6 +87,7 @@ class Robot(Mechanism, metaclass=_RobotType):
     with_gravity = variants.with_gravity
 
     @classmethod
+    @named_arguments()
     def from_mujoco(cls, model: Any, *, ignore: Iterable[str] = ()) -> "Robot":
         """Return the robot of a mujoco.MjModel, with the numbers that the model has now.
 
@@ -154,6 +155,7 @@ class Robot(Mechanism, metaclass=_RobotType):
         return import_module("geomctrl.models.io.urdf").load_urdf(source, **options)  # which imports this module
 
     @classmethod
+    @named_arguments()
     def from_pinocchio(cls, model: Any, *, ignore: Iterable[str] = (), physical: str = "reported") -> "Robot":
         """Return the robot of a pinocchio.Model, with the numbers that the model has now.
 

@@ -310,6 +310,7 @@ BAD_CALLS = {
     "nan": (lambda made: (made.reset(), made.step([np.nan, 0.0])), "action: expected finite numbers, got nan"),
     "options": (lambda made: made.reset(options={"q": 0}), "options: expected a mapping with the keys q0, v0"),
     "q0": (lambda made: made.reset(options={"q0": [0.0]}), "q0: expected shape"),
+    "seed": (lambda made: made.reset(seed="x"), "seed: expected None or a whole number from 0, got 'x'"),
     "run": (lambda made: (made.reset(), made.run()), "run: expected an episode with at least one step"),
 }
 
@@ -319,6 +320,16 @@ def test_bad_calls(name):
     call, message = BAD_CALLS[name]
     with pytest.raises(ArgumentError, match=message):
         call(env())
+
+
+def test_bad_calls_of_vectorised_environments():
+    made = env(num_envs=3)
+    with pytest.raises(ArgumentError, match=r"seed: expected an integer or 3 of them, got \[1, 2\]"):
+        made.reset(seed=[1, 2])
+    made.reset(seed=[1, 2, None])
+    made.step(np.zeros((3, 2)))
+    with pytest.raises(ArgumentError, match="index: expected a whole number from 0 to 2, got 3"):
+        made.run(3)
 
 
 def test_a_step_after_the_end_is_refused():
@@ -342,6 +353,8 @@ def test_a_step_after_the_end_is_refused():
             {"plant": gc.Plant(TWO_LINK, sensors=gc.sensors.Encoder(dt=2e-3))},
             "control_dt: expected a multiple of 0.002",
         ),
+        ({"reference": lambda t: 0}, "reference: expected Desired"),
+        ({"start": lambda: 0}, "start: expected a function of a numpy.random.Generator"),
         ({"controller": 3}, "controller: expected a geomctrl.Controller"),
         ({"start": 3}, "start: expected a function"),
     ],

@@ -5,7 +5,8 @@ Runge-Kutta method of order 4 as MuJoCo's RK4, beside which its default, Euler, 
 ratios are times of mj_step divided by times of ours, for the same simulated time: above 1, ours is faster. mj_step
 alone makes no observation, reward or check of arguments; all of these are in ours. Resets at the end of an episode,
 about half a millisecond of ours, are in few of the turns and therefore not in the best. MJX, if `make peers`
-installed it, steps its batch on the CPU. Everything takes turns in one process.
+installed it, and Brax's generalized pipeline, if `pip install brax` did, step their batch on the CPU. Everything takes
+turns in one process.
 
     python experiments/benchmarks/benchmark_gymnasium.py [--quick]
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,12 @@ try:
     from mujoco import mjx
 except ImportError:
     mjx = None
+try:
+    from brax.generalized import pipeline as brax_pipeline
+    from brax.io import mjcf as brax_models
+except ImportError as problem:
+    brax_pipeline = None
+    print(f"Brax is not installed: {problem}")
 
 RESULTS = Results("gymnasium")
 DT, SUBSTEPS, EPISODE, SEVERAL = 1e-3, (1, 10), 1000, 64  # s; steps of dt in a step; steps; environments
@@ -94,6 +102,31 @@ def mjx_step(robot: gc.Robot, substeps: int) -> Callable[[], Any]:
     return lambda: step(data, torque).qpos.block_until_ready()
 
 
+def brax_step(robot: gc.Robot, substeps: int) -> Callable[[], Any]:
+    """A batch of steps of Brax's generalized pipeline, compiled by XLA for the CPU, in single precision.
+
+    Its step applies torques through motors, and its reader expects a geometry.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        spec = mujoco.MjSpec.from_file(str(models.save(robot, Path(folder) / "robot.xml")))
+    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[0.01, 0.0, 0.0], contype=0, conaffinity=0)
+    for joint in spec.joints:
+        spec.add_actuator(trntype=mujoco.mjtTrn.mjTRN_JOINT, target=joint.name)
+    model = spec.compile()
+    model.opt.timestep = DT
+    system = brax_models.load_model(model)
+    start = np.zeros((SEVERAL, system.q_size())), np.zeros((SEVERAL, system.qd_size()))
+    state = jax.jit(jax.vmap(lambda q, v: brax_pipeline.init(system, q, v)))(*start)
+    torque = jax.numpy.full((SEVERAL, system.act_size()), 0.1)
+
+    def several(state: Any, torque: Any) -> Any:
+        return jax.lax.fori_loop(0, substeps, lambda _, x: brax_pipeline.step(system, x, torque), state)
+
+    step = jax.jit(jax.vmap(several))
+    step(state, torque).q.block_until_ready()
+    return lambda: step(state, torque).q.block_until_ready()
+
+
 def compare(robot: gc.Robot, substeps: int, budget: float) -> None:
     integrators = mujoco.mjtIntegrator
     steps = {
@@ -106,6 +139,8 @@ def compare(robot: gc.Robot, substeps: int, budget: float) -> None:
     }
     if mjx is not None:
         steps[f"MJX, Euler, {SEVERAL} loops"] = mjx_step(robot, substeps)
+    if brax_pipeline is not None:
+        steps[f"Brax, generalized, {SEVERAL} loops"] = brax_step(robot, substeps)
     seconds = best_of(steps, budget)
     seconds = {name: x / (SEVERAL if str(SEVERAL) in name else 1) for name, x in seconds.items()}
     peers = [name for name in seconds if not name.startswith("ours")]
@@ -113,7 +148,7 @@ def compare(robot: gc.Robot, substeps: int, budget: float) -> None:
     for name, x in seconds.items():
         ratios = {peer: seconds[peer] / x for peer in peers}
         shown = "" if name in peers else "   ".join(f"{peer} / this {r:6.2f}" for peer, r in ratios.items())
-        print(f"  {name:28s} {1.0 / x:12,.0f} steps/s   {shown}")
+        print(f"  {name:30s} {1.0 / x:12,.0f} steps/s   {shown}")
         ratio = None if name in peers else ratios["mj_step, RK4"]
         RESULTS.row(
             "steps", robot=robot.name, substeps=substeps, loop=name, steps_per_second=1.0 / x, ratio_to_rk4=ratio

@@ -42,6 +42,9 @@ SIZES = [1, 16, 256, 4096, 65_536, 1_000_000]
 QUICK_SIZES = [1, 16, 4096]
 MAX_LOOP, CHECKED = 4096, 16  # states of a loop in Python; states that are compared
 MAX_GRADIENT_BYTES = 2**31  # of one batch of results: larger ones are left out
+UNAVAILABLE = {  # `pip install` found no package pycppad, cppadcodegen or cppadcg
+    "Pinocchio, generated code": "does not install from PyPI (tried on 2026-11-24): the wheel of pin has none",
+}
 TERMS = (
     "inverse dynamics",
     "mass matrix",
@@ -228,7 +231,7 @@ def peers(robot: gc.Robot, folder: Path) -> list[Peer]:
             failure = f"{type(error).__name__}: {error!s:.160}"
             print(f"{name}: {failure}")
             out.append(Peer(name, 9.81, {}, loops=False, failure=failure))
-    return out
+    return out + [Peer(name, 9.81, {}, loops=False, failure=failure) for name, failure in UNAVAILABLE.items()]
 
 
 def batch(peer: Peer, term: str, states: np.ndarray) -> Callable[[], Any]:
@@ -293,7 +296,7 @@ def compare(robot: gc.Robot, size: int, libraries: list[Peer], budget: float) ->
             absent = "not supported" if fits else "too large"
             missing = f"failed: {failures[peer.name]}" if failures[peer.name] else absent
             cell = missing if each is None else f"{each:10.3f} us a state, error {errors[peer.name]:.0e}"
-            print(f"  {term:30s} {peer.name:10s} {cell}")
+            print(f"  {term:30s} {peer.name:25s} {cell}")
             RESULTS.row(
                 "peers", robot=robot.name, states=size, term=term, library=peer.name, state_us=each,
                 error=errors.get(peer.name), missing=None if each else missing,

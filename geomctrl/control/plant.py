@@ -358,6 +358,7 @@ class Plant(ReadableRepr):
             net = net + self.robot.gravity_force(q) - held
         return scalar(v.dot(net))
 
+    @named_arguments()
     def to_fmu(
         self,
         path: str | Path,

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import count, instance, listed, number, path_of
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import difference
-from geomctrl.other_names import ON_RUN, missing_attribute
+from geomctrl.other_names import ON_RUN, missing_attribute, named_arguments
 from geomctrl.robot import Robot
 from geomctrl.tables import html_table
 
@@ -269,6 +269,7 @@ class Run(Samples):
         """
         return save_run(self, path)
 
+    @named_arguments()
     def to_xarray(self) -> Any:
         """The run as an xarray.Dataset: all arrays along the time "t", with names of joints and results of monitors.
 
@@ -297,6 +298,7 @@ class Run(Samples):
         """
         return import_module("geomctrl.interop.run_tables").to_xarray(self)
 
+    @named_arguments()
     def to_dataframe(self) -> Any:
         """The run as a pandas.DataFrame with the time as index; columns as in "q.joint1", "signal_e.0".
 
@@ -314,6 +316,7 @@ class Run(Samples):
         """
         return import_module("geomctrl.interop.run_tables").to_dataframe(self)
 
+    @named_arguments()
     def to_mcap(self, path: str | Path) -> Path:
         """Write the run as an MCAP file of ROS 2 messages, which Foxglove and Rerun show.
 

@@ -11,10 +11,10 @@ import numpy as np
 from gymnasium.utils import seeding
 from gymnasium.vector.utils import batch_space
 
-from geomctrl.arguments import checked, function, number, one_state
+from geomctrl.arguments import checked, count, function, listed, number, one_state
 from geomctrl.control.closed_loop import hold_count
 from geomctrl.control.compiled.law import copy_of
-from geomctrl.control.contracts import Desired, require_controller
+from geomctrl.control.contracts import Desired, accepts, require_controller
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.control.run import Run
 from geomctrl.control.sensing import checked_sensors, with_noise
@@ -58,6 +58,8 @@ class Task:
         if controller is not None:
             require_controller(controller)
         self.start = None if start is None else function("start", start, "of a numpy.random.Generator")
+        if start is not None and not accepts(start, 1):
+            raise ArgumentError(f"start: expected a function of a numpy.random.Generator, got {start!r:.60}")
         self.reward = tracking_reward if options.reward is None else options.reward
         self.limit = _torque_limit(self.plant, options)
         self._tables: tuple[Any, Any] = (None, None)
@@ -129,7 +131,7 @@ class Task:
         function("start: reference", reference, "t -> Desired(q, v, a)")
         q0, v0 = (begin.get(name) for name in ("q0", "v0"))
         if q0 is None or v0 is None:
-            desired = reference(0.0)
+            desired = Desired(*(x[0] for x in self.table(reference)))
             q0, v0 = desired.q if q0 is None else q0, desired.v if v0 is None else v0
         if begin.get("controller") is not None:
             require_controller(begin["controller"], "start: controller")
@@ -197,7 +199,7 @@ class Environment(gymnasium.Env):
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict[str, Any]]:
         """Begin an episode. options: values that replace those of `start`, for example {"q0": q0}."""
-        super().reset(seed=seed)
+        super().reset(seed=_seed(seed))
         begin = self.task.begun(self.np_random, options, self._law)
         self._table = self.task.table(begin.reference)
         self._episodes.begin(0, begin)
@@ -294,10 +296,11 @@ class VectorEnvironment(gymnasium.vector.VectorEnv):
         """Begin all episodes, with the seeds seed, seed + 1, ... or a list of seeds."""
         n = self.num_envs
         if seed is None or isinstance(seed, (int, np.integer)):
-            super().reset(seed=None if seed is None else int(seed))
-            seeds = [None if seed is None else int(seed) + k for k in range(n)]
+            seed = _seed(seed)
+            super().reset(seed=seed)
+            seeds = [None if seed is None else seed + k for k in range(n)]
         else:
-            seeds = list(seed)
+            seeds = [_seed(x) for x in listed("seed", seed, f"an integer or {n} of them")]
         if len(seeds) != n:
             raise ArgumentError(f"seed: expected an integer or {n} of them, got {seed!r:.60}")
         for k in range(n):
@@ -362,7 +365,7 @@ class VectorEnvironment(gymnasium.vector.VectorEnv):
 
     def run(self, index: int) -> Run:
         """Episode `index` up to now, repeated by `simulate` with the recorded actions."""
-        return self._episodes.run(index)
+        return self._episodes.run(count("index", index, 0, self.num_envs - 1))
 
 
 def _outputs(plant: Plant) -> dict[str, tuple[int, ...]]:
@@ -383,6 +386,10 @@ def _torque_limit(plant: Plant, options: EnvironmentOptions) -> np.ndarray:
             " for each input"
         )
     return np.array(limit)
+
+
+def _seed(seed: Any) -> int | None:
+    return None if seed is None else count("seed", seed, 0, 2**63, "None or a whole number from 0")
 
 
 def _rows(name: str, x: Any, n: int) -> np.ndarray:

@@ -55,8 +55,11 @@ class TermFunction(ABC):
     def _evaluated(self, arrays: Sequence[Any], parameters: Any) -> Any:
         """The result for arrays of the library."""
 
-    def __call__(self, *arrays: Any, parameters: Any = None) -> Any:
+    def __call__(self, *arrays: Any, parameters: Any = None, **others: Any) -> Any:
         count = len(self.inputs)
+        for name in others:
+            expected = f"{', '.join(self.inputs)} by position, and optionally parameters"
+            raise ArgumentError(f"{name}: no argument of {self.term} by name; expected {expected}")
         if len(arrays) == count + 1 and parameters is None:
             arrays, parameters = arrays[:-1], arrays[-1]
         if len(arrays) != count:

@@ -13,6 +13,7 @@ from geomctrl.arguments import listed, optional_package, path_of
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
+from geomctrl.other_names import named_arguments
 from geomctrl.tracing.backends import c, c_files
 from geomctrl.tracing.backends.rounding import rounded, tolerances
 
@@ -32,6 +33,7 @@ OLDEST_TORCH = "2.13"  # with it and 2.15 the tests have run
 FAILURE = "where the mass matrix is not positive definite"
 
 
+@named_arguments()
 def to_c(
     robot: Mechanism,
     path: str | Path,
@@ -124,6 +126,7 @@ def _names(terms: Sequence[str]) -> list[str]:
     return names
 
 
+@named_arguments()
 def to_casadi(
     robot: Mechanism,
     term: str = "inverse_dynamics",
@@ -173,6 +176,7 @@ def to_casadi(
     return import_module("geomctrl.interop.casadi_functions").term_to_casadi(robot, term, frame, representation)
 
 
+@named_arguments()
 def to_jax(
     robot: Mechanism,
     term: str = "inverse_dynamics",
@@ -236,6 +240,7 @@ def to_jax(
     return import_module("geomctrl.interop.jax_functions").JaxFunction(robot, term, frame, representation)
 
 
+@named_arguments()
 def to_torch(
     robot: Mechanism,
     term: str = "inverse_dynamics",

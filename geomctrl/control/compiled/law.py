@@ -200,6 +200,7 @@ class CompiledLaw:
         with np.errstate(all="ignore"):  # the law may produce nan
             compare_law(self)
 
+    @named_arguments()
     def to_c(self, path: str | Path, name: str = "law", *, precision: str = "double") -> tuple[Path, ...]:
         """Write the law as C99 that needs only libm: NAME.h, NAME.c and NAME_test.c, see `control.compiled.law_in_c`.
 
@@ -226,6 +227,7 @@ class CompiledLaw:
         """
         return write_law(self, path, name, precision)
 
+    @named_arguments()
     def to_fmu(
         self, path: str | Path, q0: ArrayLike | None = None, v0: ArrayLike | None = None, *, name: str | None = None
     ) -> Path:
@@ -251,6 +253,7 @@ class CompiledLaw:
         """
         return import_module("geomctrl.interop.fmu").law_to_fmu(self, path, q0, v0, name)
 
+    @named_arguments()
     def to_casadi(self) -> Any:
         """The law as a casadi.Function, which CasADi differentiates and generates code from.
 

@@ -118,7 +118,9 @@ def outputs_of(
 
     rates: possible shapes of z_rate, none without a state; states: those of z_next, none in continuous time."""
     if not isinstance(command, Command):
-        raise ArgumentError(f"controller: expected a Command from {class_name(controller)}, got {command!r:.60}")
+        shape = getattr(command, "shape", None)  # symbols have no text
+        got = f"{type(command).__name__}" if shape is None else f"numbers of shape {shape}"
+        raise ArgumentError(f"controller: expected a Command from {class_name(controller)}, got {got}")
     for name in ("tau", *OF_STATE):
         if name in command.signals:
             raise ArgumentError(f"controller: expected no signal {name!r}, which the Command has already")
