@@ -92,9 +92,9 @@ def picture() -> str:
 
 
 def box(x: int, y: int, width: int, name: str, used: list[str]) -> str:
-    room = (width - 16) // 6  # characters
-    lines = [shortened(description(name), room)] if width > 150 else []
-    lines += [shortened("imports " + ", ".join(used), room)] if used else []
+    width_in_characters = (width - 16) // 6  # characters
+    lines = [shortened(description(name), width_in_characters)] if width > 150 else []
+    lines += [shortened("imports " + ", ".join(used), width_in_characters)] if used else []
     text = "".join(
         f'<text x="{x + 8}" y="{y + 30 + 13 * k}" font-size="11" fill="{COLOURS[k]}">{escape(line)}</text>'
         for k, line in enumerate(lines)
@@ -105,9 +105,9 @@ def box(x: int, y: int, width: int, name: str, used: list[str]) -> str:
     )
 
 
-def shortened(text: str, room: int) -> str:
+def shortened(text: str, width_in_characters: int) -> str:
     text = text.replace("`", "")
-    return text if len(text) <= room else text[: room - 1].rpartition(" ")[0] + " ..."
+    return text if len(text) <= width_in_characters else text[: width_in_characters - 1].rpartition(" ")[0] + " ..."
 
 
 if __name__ == "__main__":

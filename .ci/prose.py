@@ -75,10 +75,10 @@ def findings() -> Iterator[str]:
 
 def reading_ease(text: str) -> float:
     """Flesch's measure: 206.835 - 1.015 words per sentence - 84.6 syllables per word; 60 is plain, 30 hard."""
-    words = re.findall(r"[A-Za-z]{2,}", text)
+    terms = re.findall(r"[A-Za-z]{2,}", text)
     sentences = sum(bool(re.search(r"[A-Za-z]{2}", x)) for x in SENTENCE_END.split(text))
-    syllables = sum(max(1, len(re.findall(r"[aeiouy]+", re.sub(r"e$", "", word.lower())))) for word in words)
-    return 206.835 - 1.015 * len(words) / max(sentences, 1) - 84.6 * syllables / max(len(words), 1)
+    syllables = sum(max(1, len(re.findall(r"[aeiouy]+", re.sub(r"e$", "", word.lower())))) for word in terms)
+    return 206.835 - 1.015 * len(terms) / max(sentences, 1) - 84.6 * syllables / max(len(terms), 1)
 
 
 def print_readability() -> None:

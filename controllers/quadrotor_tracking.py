@@ -61,7 +61,7 @@ class QuadrotorTracking(Law):
     Notes
     -----
     e_x = x - x_d and its rate e_v are in world axes. The attitude errors, `control.attitude.AttitudeError`, refer to
-    the frame R_c whose third axis is along A and whose first axis is closest to the heading. Its rates Omega_c,
+    the frame R_c with the third axis along A and the first axis closest to the heading. Its rates Omega_c,
     Omega_c' follow from A', A'' with acceleration and jerk of the model, without differences. With X = f R e_3 - A
 
     V  = 1/2 kx |e_x|^2 + 1/2 m |e_v|^2 + c1 m e_x . e_v + mu (1/2 e_Omega . J e_Omega + kR Psi + c2 e_R . J e_Omega)

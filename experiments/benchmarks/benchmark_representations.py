@@ -27,13 +27,13 @@ from lib.results import Results
 from lib.script import Quick, run_script
 
 FORMS = ("body", "spatial", "hybrid", "body, 16 at once")
-FEW = lanes.LANES - 1  # states that the body-fixed recursion takes one after another
+SEQUENTIAL_STATES = lanes.LANES - 1  # states that the body-fixed recursion takes one after another
 
 
 def microseconds(robot, turns: int, repeat: int = 40) -> dict[str, float]:
     """Per state and recursion; also checks that they agree."""
     rng, none = np.random.default_rng(0), np.empty((0, 6 * robot.nbodies))
-    few, many = (rng.normal(size=(3, states, robot.nv)) for states in (FEW, 16 * lanes.LANES))
+    few, many = (rng.normal(size=(3, states, robot.nv)) for states in (SEQUENTIAL_STATES, 16 * lanes.LANES))
     run = {
         "body": partial(newton_euler.inverse_dynamics.many, robot._model, *few),
         "spatial": partial(spatial_inverse_dynamics.many, robot._model, *few, none),

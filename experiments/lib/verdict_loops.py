@@ -1,8 +1,8 @@
-"""Closed loops whose proofs are right, and closed loops whose proofs are wrong, with the reason: `right()`, `wrong()`.
+"""Closed loops with right proofs, and closed loops with wrong proofs and the reason: `right()`, `wrong()`.
 
 A loop is right if the claim of its law holds for its plant: V falls, except for the law's `allowance`; H' is the power;
-and Mdot - 2C is skew. It is wrong where one of these fails, by a mistake in the law, in its V, in the model, or in what
-the plant says of its energy. Mistakes go from gross to 1e-6, so that verdicts are tested where they are hard.
+and Mdot - 2C is skew. It is wrong where one of these fails, by a mistake in the law, in its V, in the model, or in the
+energy that the plant reports. Mistakes go from gross to 1e-6, so that verdicts are tested where they are hard.
 """
 
 from __future__ import annotations

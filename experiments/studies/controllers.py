@@ -37,8 +37,8 @@ BITS = 12  # of the encoders
 ARMATURE = np.array([0.6, 0.6, 0.5, 0.5, 0.2, 0.2, 0.2])  # kg m^2, rotors behind gears of 100
 FRICTION = gc.Friction([0.5, 0.5, 0.5, 0.5, 0.2, 0.2, 0.2], [0.8, 0.8, 0.8, 0.8, 0.3, 0.3, 0.3], smoothing=0.02)
 LATENCY = DT + DELAY + 1.0 / (2.0 * np.pi * CUTOFF)  # s, that the gains must bear
-SET_POINT = {"pd-gravity"}  # which tracks nothing
-FEW = {"drem"}  # parameters are all that it takes: the friction's are left out
+SET_POINT = {"pd-gravity"}  # laws that hold a posture and do not track
+WITHOUT_FRICTION = {"drem"}  # laws that do not learn friction here, because they take few parameters only
 ON_FRAMES = ("OperationalSpace", "CartesianImpedance", "GeometricImpedance")
 
 
@@ -78,7 +78,7 @@ def laws(robot: gc.Robot, seconds: float) -> Iterator[tuple[str, Callable[[], ob
                     load_body=robot.body_names[-1], friction=gc.Friction(smoothing=0.1))  # fmt: skip
     for name, law in controllers.classes(tuned=True).items():
         if name not in SET_POINT:
-            law_tuning = replace(tuning, friction=None) if name in FEW else tuning
+            law_tuning = replace(tuning, friction=None) if name in WITHOUT_FRICTION else tuning
             yield law.__name__, lambda law=law, law_tuning=law_tuning: law.tuned(law_tuning)
     for name in ON_FRAMES:
         yield name, lambda name=name: getattr(controllers, name)(robot, wanted, TOOL)

@@ -57,7 +57,7 @@ class Function(NamedTuple):
     """`result`: type of several outputs. optional: the optional inputs that are passed."""
 
     algorithm: Algorithm
-    options: dict[str, int] = {}  # noqa: RUF012 (nobody writes on it)
+    options: dict[str, int] = {}  # noqa: RUF012 (it is never modified)
     result: type = tuple
     optional: tuple[str, ...] = ()
 

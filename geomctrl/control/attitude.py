@@ -65,7 +65,7 @@ class Frame(NamedTuple):
 
 
 def thrust_frame(thrust: np.ndarray, heading: np.ndarray) -> Frame:
-    """The Frame whose third axis is along `thrust` and whose first axis is as close as possible to `heading`.
+    """The Frame with the third axis along `thrust` and the first axis as close as possible to `heading`.
 
     thrust, heading: (3, 3), rows are a world vector and its first two derivatives. The vectors are not zero and not
     parallel.

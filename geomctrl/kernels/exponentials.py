@@ -89,7 +89,7 @@ def either(condition, yes, no, x):
 # every angle a logarithm returns, they come from series without trigonometry; above it from the closed forms of Park
 # and Chung (2005) Lemma 1, which lose digits to cancellation only for smaller angles. The two series are
 #   c4, c5 = sum (-u)^k / (2k+4)!, (2k+5)!, from which the others follow by c_n = 1/n! - u c_{n+2}, and
-#   (t/2) cot(t/2) = 1 - u sum_n 2 / ((2 pi n)^2 - u), whose pole n = 1 stands alone and whose rest is a fast series.
+#   (t/2) cot(t/2) = 1 - u sum_n 2 / ((2 pi n)^2 - u), the pole n = 1 alone plus a fast series.
 
 SWITCH = 10.0
 TWO_PI_SQUARED = 39.478417604357434475  # (2 pi)^2

@@ -97,7 +97,7 @@ def inverse_kinematics(
     Returns
     -------
     InverseKinematics
-        Check `success`: failure does not prove that there is no solution.
+        Check `success`: after a failure a solution may still exist.
 
     Raises
     ------

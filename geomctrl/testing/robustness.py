@@ -4,8 +4,8 @@
         plant = gc.Plant(robot.with_payload(point["payload"], (0.0, 0.0, point["height"])))
         return plant, controllers.Passivity(robot, reference, K=point["K"])
 
-    found = testing.worst_case(make, over={"payload": (0.0, 2.0), "height": (0.0, 0.2), "K": (10.0, 20.0)}, level=0.01)
-    print(found.table)
+    result = testing.worst_case(make, over={"payload": (0.0, 2.0), "height": (0.0, 0.2), "K": (10.0, 20.0)}, level=0.01)
+    print(result.table)
 
 `make` is a function as for `geomctrl.sweep`, evaluated over intervals. At each point of the box the states are
 searched. The points are the middle, the corners, random ones, and those of a search along one parameter at a time. The

@@ -101,8 +101,8 @@ class Scene:
         narrow, back = min(aspect, 1.0), VIEW / np.linalg.norm(VIEW)
         half = np.arctan(narrow * np.tan(0.5 * FIELD))  # half of the field of view along the shorter side
         up = np.array([0.0, 0.0, 1.0]) - back[2] * back
-        room = (1.0 / narrow - 1.0) * self.radius  # free space above and below; on phones viser's panel is below
-        target = self.middle - RAISED * room * up / np.linalg.norm(up)
+        margin = (1.0 / narrow - 1.0) * self.radius  # free space above and below; on phones viser's panel is below
+        target = self.middle - RAISED * margin * up / np.linalg.norm(up)
         camera.fov = FIELD
         camera.position = tuple(target + self.radius / np.sin(half) * back)
         camera.look_at = tuple(target)  # last, because moving the camera changes its target

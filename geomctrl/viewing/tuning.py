@@ -160,7 +160,7 @@ class TuningPage:
         panel.set_width(PANEL_WIDTH)
 
     def _aim(self, client: Any) -> None:
-        """Aim a camera, and again when the docked panels have left it less room."""
+        """Aim a camera, and again when the docked panels have made its picture smaller."""
         self._scene.aim(client)
         aspect = client.camera.aspect
 

@@ -126,7 +126,7 @@ class Session:
     def save(self, kind: str, folder: Path, key: str = "") -> Path:
         """Save the shown setting as one of `saving.KINDS`; key: the control of a sweep."""
         if self.outcome is None:
-            raise ArgumentError("save: there is no run yet")
+            raise ArgumentError("save: expected a run, which starts when the page opens, got none yet")
         outcome, settings = self.outcome, self._settings_of_outcome
         if outcome.checking:
             outcome = outcome_of(self.controls.loop(settings))

@@ -181,8 +181,8 @@ def _doubt(names: str, profile: Profile) -> Finding:
 
 
 def undetermined_scales(evidence: Evidence, all_profiles: list[Profile], findings: Sequence[Finding]) -> list[str]:
-    """A sentence on joints whose torques could be half or twice as large by this log, without joints whose scale is
-    doubted already."""
+    """A sentence on joints with torques that could be half or twice as large by this log. Joints with a doubted scale
+    are not repeated."""
     if evidence.model.robot.nv == 1:
         return ["this log does not determine by which factor the torques may be off, because there is no other joint"]
     doubted = " ".join(finding.seen for finding in findings if finding.kind == "scale")

@@ -37,7 +37,7 @@ MIN_FRICTION_SHARE = 0.05  # of a joint's torques: smaller friction is not check
 
 
 def driving(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
-    """Joints whose friction drives them, or whose inertia is negative, in least squares without constraints."""
+    """Joints with friction that drives them, or with negative inertia, in least squares without constraints."""
     advice = "Check the axis of the drive or the model; change the sign of that column of the log"
     return [
         Finding(

@@ -264,8 +264,8 @@ class Problem:
         """Cost of z; `OUTSIDE` outside the limits."""
         x = self.B @ z.reshape(self.robot.nv, -1).T
         q, v, a = x[:3]
-        rooms = list(self._bound_slacks(x))
-        if any((room <= 0.0).any() for _, room, _, _ in rooms):
+        slacks = list(self._bound_slacks(x))
+        if any((slack <= 0.0).any() for _, slack, _, _ in slacks):
             return OUTSIDE
         clear, pulled = self._clear(q)
         if (clear <= 0.0).any():
@@ -282,14 +282,14 @@ class Problem:
         full[..., self.columns] = G
         weight = barrier / q.size
         grad = np.zeros_like(x)
-        for order, room, sign, width in rooms:
-            f -= weight * np.log(room / width).sum()
-            grad[order] -= weight * sign / room
+        for order, slack, sign, width in slacks:
+            f -= weight * np.log(slack / width).sum()
+            grad[order] -= weight * sign / slack
         for sign in (1.0, -1.0) if finite.any() else ():
-            room = (self.limits.effort + sign * tau)[:, finite]
-            f -= weight * np.log(room / self.limits.effort[finite]).sum()
-            full[:, finite] -= (weight * sign / room)[..., None] * self.pi
-            grad[2][:, finite] -= weight * sign / room * self.model.known_armature[finite]
+            slack = (self.limits.effort + sign * tau)[:, finite]
+            f -= weight * np.log(slack / self.limits.effort[finite]).sum()
+            full[:, finite] -= (weight * sign / slack)[..., None] * self.pi
+            grad[2][:, finite] -= weight * sign / slack * self.model.known_armature[finite]
         value, slope = soft_barrier(clear / FELT_CLEARANCE)
         f += weight * value.sum()
         grad[0] += pulled(weight / FELT_CLEARANCE * slope)

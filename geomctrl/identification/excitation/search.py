@@ -56,13 +56,13 @@ def postures(problem: Problem, q0: ArrayLike | None) -> np.ndarray:
     width = limits.upper - limits.lower
     tried = rng.uniform(limits.lower + 0.05 * width, limits.upper - 0.05 * width, size=(POSTURES, nv))
     tried = np.concatenate((0.5 * (limits.lower + limits.upper)[None], tried))
-    room = _least_slack(problem, tried)
-    if (room > 0.0).sum() < 10:
-        nearest = tried[np.argsort(-room)[:MAX_REPAIRED]]
+    slack = _least_slack(problem, tried)
+    if (slack > 0.0).sum() < 10:
+        nearest = tried[np.argsort(-slack)[:MAX_REPAIRED]]
         tried = np.concatenate((tried, [_repaired(problem, q) for q in nearest]))
-        room = _least_slack(problem, tried)
-    order = np.argsort(-room, kind="stable")
-    good = order[room[order] > 0.0]
+        slack = _least_slack(problem, tried)
+    order = np.argsort(-slack, kind="stable")
+    good = order[slack[order] > 0.0]
     if not len(good):
         raise ExcitationError(
             f"no motion within the limits: of {len(tried)} postures none can be held; the nearest, q ="

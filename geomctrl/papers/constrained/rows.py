@@ -138,7 +138,7 @@ def _skyline(bodies, n):
 
 
 def _frame_with_z(z, near):
-    """A rotation whose third column is z and whose first is as near to that of `near` as can be."""
+    """A rotation with the third column z and the first column as near as possible to that of `near`."""
     x = near[:, 0] - (near[:, 0] @ z) * z
     if np.linalg.norm(x) < 0.5:
         x = near[:, 1] - (near[:, 1] @ z) * z

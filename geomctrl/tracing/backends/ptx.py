@@ -273,9 +273,9 @@ class Kernel(Line):
                 self.values[index] = self.let(f"load volatile {t}, ptr {memory[index]}, align {self.align}")
         if memory:  # an address known only at run time, so that ptxas does not keep the numbers in registers
             self.lines[:0] = [
-                f"  %room = alloca {t}, i64 {len(memory)}, align {self.align}",
+                f"  %spill = alloca {t}, i64 {len(memory)}, align {self.align}",
                 "  %zero = lshr i64 %states, 62",
-                f"  %memory = getelementptr {t}, ptr %room, i64 %zero",
+                f"  %memory = getelementptr {t}, ptr %spill, i64 %zero",
             ]
 
     def _used(self, index: int) -> tuple[int, ...]:

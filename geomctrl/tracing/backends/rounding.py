@@ -17,7 +17,10 @@ from geomctrl.tracing.traces import Trace
 SAMPLES = 16
 MARGIN = 16.0  # times the largest deviation of the samples
 ROUNDING = {"double": 2.0**-53, "float": 2.0**-24}
-LEAST = {"double": 1e-13, "float": 1e-6}  # relative to the largest number of an output: orders of summation differ
+RELATIVE_TOLERANCE = {
+    "double": 1e-13,
+    "float": 1e-6,
+}  # relative to the largest number of an output: orders of summation differ
 EXACT = {"neg", "abs", "min", "max", "where", "floor", "lt", "le", "eq", "and", "or", "not"}
 ROUNDED_ONCE = {"add", "sub", "mul", "div", "sqrt"}  # libraries' functions are off by a few units
 
@@ -36,7 +39,7 @@ def tolerances(
             apart = np.abs(moved[:, 1:] - moved[:, :1])
         spread = np.nan_to_num(apart, nan=0.0, posinf=0.0).max(axis=1, initial=0.0)
         largest = np.abs(y[np.isfinite(y)]).max(initial=0.0)
-        allowed.append(MARGIN * spread + LEAST[real] * largest + np.finfo(np.float32).tiny)
+        allowed.append(MARGIN * spread + RELATIVE_TOLERANCE[real] * largest + np.finfo(np.float32).tiny)
         first += size
     return allowed
 
@@ -46,7 +49,7 @@ def differing(
 ) -> int | None:
     """The index of the first output that differs by more than rounding explains; None if there is none."""
     expected, actual = [np.ravel(x).astype(float) for x in expected], [np.ravel(y).astype(float) for y in actual]
-    least = [LEAST["double"] * np.abs(x[np.isfinite(x)]).max(initial=0.0) for x in expected]
+    least = [RELATIVE_TOLERANCE["double"] * np.abs(x[np.isfinite(x)]).max(initial=0.0) for x in expected]
     if _first_beyond(expected, actual, least) is None:
         return None
     return _first_beyond(expected, actual, tolerances(trace, arguments, expected, "double"))

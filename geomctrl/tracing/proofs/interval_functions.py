@@ -10,7 +10,7 @@ from geomctrl.tracing.symbols import binary, both, is_symbol, mul, neg, unary, w
 
 from .intervals import (
     EPS,
-    LEAST,
+    SMALLEST_NORMAL,
     ULPS,
     Interval,
     at_most,
@@ -55,7 +55,7 @@ def hyperbolic_cosine(a: Interval) -> Interval:
 
 def two_to_the(a: Interval) -> Interval:
     lo, hi = unary("exp2", a.lo), unary("exp2", a.hi)
-    return Interval(down(lo, ULPS["exp2"], LEAST, 0.0), up(hi, ULPS["exp2"], LEAST), True)
+    return Interval(down(lo, ULPS["exp2"], SMALLEST_NORMAL, 0.0), up(hi, ULPS["exp2"], SMALLEST_NORMAL), True)
 
 
 def hypotenuse(a: Interval, b: Interval) -> Interval:
@@ -77,7 +77,9 @@ def raised(a: Interval, b: Interval) -> tuple[Interval, Any, Any]:
     defined = either(smooth, both(at_most(0.0, a.lo), less(0.0, b.lo)))
     corners = [binary("pow", x, y) for x in ends_of(a) for y in ends_of(b)]
     value = Interval(
-        down(smallest(*corners), ULPS["pow"], LEAST, 0.0), up(largest(*corners), ULPS["pow"], LEAST), smooth is True
+        down(smallest(*corners), ULPS["pow"], SMALLEST_NORMAL, 0.0),
+        up(largest(*corners), ULPS["pow"], SMALLEST_NORMAL),
+        smooth is True,
     )
     return where_defined(defined, value), smooth, defined
 

@@ -27,7 +27,7 @@ from geomctrl.tracing.symbols import add, both, compare, div, invert, is_symbol,
 
 INF = math.inf
 EPS = 2.0**-52
-LEAST = 2.0**-1022
+SMALLEST_NORMAL = 2.0**-1022
 # Errors allowed for, in units of |y| 2^-52. glibc documents up to 1 (tanh: 2.2) ulp, measured here: tests/proofs
 ULPS = {
     **dict.fromkeys(("exp", "log", "tan", "asin", "acos", "atan2"), 4.0),
@@ -114,7 +114,7 @@ def magnitude(a: Interval) -> Any:
 
 def _least(*factors: Interval) -> Any:
     """A bound on the underflow of a product, zero if a factor is exactly zero."""
-    return smallest(LEAST, *map(magnitude, factors))
+    return smallest(SMALLEST_NORMAL, *map(magnitude, factors))
 
 
 def where_defined(defined: Any, a: Interval) -> Interval:
@@ -230,7 +230,7 @@ def sine(a: Interval) -> Interval:
     """
     lo, hi = a.lo, a.hi
     s, c = (unary("sin", lo), unary("sin", hi)), (unary("cos", lo), unary("cos", hi))
-    error = [add(mul(smallest(1.0, size(x)), WAVE), smallest(LEAST, size(x))) for x in (lo, hi)]
+    error = [add(mul(smallest(1.0, size(x)), WAVE), smallest(SMALLEST_NORMAL, size(x))) for x in (lo, hi)]
     return _wave(a, s, c, error)
 
 
