@@ -31,8 +31,9 @@ class Law(ReadableRepr):
         super().__init_subclass__(**options)
         if not cls.__module__.startswith(__package__ or ""):
             require_called(cls, __package__ or "")
-        elif "lyapunov" in vars(cls):
-            cls.lyapunov = named_arguments()(cls.lyapunov)
+        else:
+            for name in {"__call__", "lyapunov"} & vars(cls).keys():
+                setattr(cls, name, named_arguments()(vars(cls)[name]))
 
 
 class ModelBased(Law):

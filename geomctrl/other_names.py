@@ -136,6 +136,9 @@ ON_PACKAGE = {
     **_each("Trajectory trajectory", "geomctrl.references, for example geomctrl.references.Quintic"),
     **_each("export_c to_c codegen", "geomctrl.compile(controller).to_c(folder); of a robot, robot.to_c(folder)"),
     **_each("MonteCarlo monte_carlo grid gridsearch", "geomctrl.sweep(make, space, measures, t_end, dt)"),
+    **_each("jax torch casadi", 'a function of geomctrl.Robot: robot.to_{name}("inverse_dynamics")'),
+    **_each("gym gymnasium", "geomctrl.interop.gymnasium_env(plant, reference, ...)"),
+    **_each("ros ros2 rosbag", "geomctrl.identification.Dataset.read(path) of a bag; run.to_mcap(path) writes one"),
     **_each("viz show plot viewer Meshcat MeshcatVisualizer",
             "geomctrl.LiveView while it runs, run.plot() and run.animate() afterwards"),
 }  # fmt: skip
@@ -200,9 +203,16 @@ ON_MODULE = {
                 "geomctrl.testing.assert_lyapunov(controller, plant)"),
         **_each("prove verify prove_lyapunov", "geomctrl.testing.certify_lyapunov(controller, plant, box)"),
     },
+    "measures": {**_each("RMS rms RMSE TrackingError", "geomctrl.measures.TrackingRMS()")},
+    "monitors": {**_each("Lyapunov LyapunovMonitor V", "geomctrl.monitors.LyapunovDecrease()")},
+    "integrators": {
+        **_each("RK4 rk4 RungeKutta Euler solve_ivp odeint", 'geomctrl.integrators.methods(), for example "MK4"'),
+    },
     "interop": {
         "from_mujoco_model": "geomctrl.Robot.from_mujoco(model)",
         "from_pinocchio_model": "geomctrl.Robot.from_pinocchio(model)",
+        **_each("to_gym gym gymnasium make_env GymEnv", "geomctrl.interop.gymnasium_env(plant, reference, ...)"),
+        **_each("ros ros2 mcap", "geomctrl.Run.to_mcap(path)"),
         "signal_names": "the labels of geomctrl.interop.nonlinear_system(robot)",
     },
 }  # fmt: skip

@@ -29,6 +29,16 @@ class _RobotType(type):
     here.
     """
 
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        try:
+            return super().__call__(*args, **options)
+        except TypeError:
+            got = ", ".join([*(f"{x!r:.40}" for x in args), *options]) or "nothing"
+            raise ArgumentError(
+                f"Robot: expected the fields of a robot, got {got}; use geomctrl.load_urdf(path),"
+                " geomctrl.models.load(name) or geomctrl.Robot.build(bodies)"
+            ) from None
+
     def __getattribute__(cls, name: str):
         value = super().__getattribute__(name)
         return value if name.startswith("_") or not inspect.isfunction(value) else _of_a_robot(value)

@@ -104,6 +104,7 @@ class Quintic(_Motion):
         return np.array(quintic_blend(u, self.duration))[:, None]
 
 
+@named_arguments()
 def hold(robot: Robot, q: ArrayLike) -> Quintic:
     """The constant reference q, at rest."""
     q = one_configuration(robot, "q", q)

@@ -12,6 +12,7 @@ and the principal moments about the centre of mass satisfy the triangle inequali
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +20,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, flag, same_batch
 from geomctrl.errors import ArgumentError, InertiaError
 from geomctrl.lie import se3
+from geomctrl.other_names import unknown_names
 
 __all__ = [
     "com",
@@ -33,6 +35,9 @@ __all__ = [
     "transform",
     "violation",
 ]
+
+if not TYPE_CHECKING:  # type checkers report unknown names themselves
+    __getattr__ = unknown_names(__name__, __all__)
 
 SYMMETRIC = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])  # (Ixx, Ixy, Iyy, Ixz, Iyz, Izz) -> 3x3
 UPPER = ((0, 0, 1, 0, 1, 2), (0, 1, 1, 2, 2, 2))

@@ -15,7 +15,7 @@ derivatives of any order see `inverse_dynamics_rates` (Mueller 2018 section 6.3)
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,7 @@ from geomctrl.kernels.couplings import fitting
 from geomctrl.mechanism.configuration import ConfigurationGroup
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
+from geomctrl.other_names import unknown_names
 
 from .batches import ONE, REFUSED, check_threads, over_states, plain
 from .dynamics import coriolis_transpose_product
@@ -43,6 +44,9 @@ __all__ = [
     "momentum_rate_regressor",
     "momentum_regressor",
 ]
+
+if not TYPE_CHECKING:  # type checkers report unknown names themselves
+    __getattr__ = unknown_names(__name__, __all__)
 
 
 class InverseDynamicsSecondDerivatives(NamedTuple):

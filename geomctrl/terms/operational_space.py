@@ -10,6 +10,8 @@ Velocities and accelerations N x do not move the task; torques N^T tau do not ac
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -18,6 +20,7 @@ from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import mass_matrix_inverse as kernels
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
+from geomctrl.other_names import unknown_names
 from geomctrl.tracing.numbers import has_symbols
 
 from .batches import over_states
@@ -30,6 +33,9 @@ __all__ = [
     "mobility",
     "null_space_projector",
 ]
+
+if not TYPE_CHECKING:  # type checkers report unknown names themselves
+    __getattr__ = unknown_names(__name__, __all__)
 
 SINGULAR = 1e-12  # smallest accepted eigenvalue of J M^-1 J^T, scaled to a unit diagonal
 

@@ -18,6 +18,7 @@ from geomctrl.arguments import count, flag, listed, number
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import joint_coordinates
 from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.other_names import named_arguments
 
 from .joints import rest, span
 from .scene import GHOST, Scene, all_poses
@@ -28,6 +29,7 @@ BROWSER_TIMEOUT = 10.0  # s to wait for a browser
 MAX_CURVE_POINTS = 400  # points of a curve
 
 
+@named_arguments()
 class LiveView:
     """A web page on this machine that shows a closed loop while `simulate(..., progress=view)` runs it.
 
