@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+NO_TABLE: Mapping[str, str] = MappingProxyType({})
 
 MASS, BIAS = "robot.mass_matrix(q)", "robot.inverse_dynamics(q, v, 0 * v)"
 TERMS, POSE = "robot.terms(q, v), which has M, Mdot, C and g", 'robot.pose(q, "frame")'
@@ -203,11 +204,9 @@ ON_MODULE = {
                 "geomctrl.testing.assert_lyapunov(controller, plant)"),
         **_each("prove verify prove_lyapunov", "geomctrl.testing.certify_lyapunov(controller, plant, box)"),
     },
-    "measures": {**_each("RMS rms RMSE TrackingError", "geomctrl.measures.TrackingRMS()")},
-    "monitors": {**_each("Lyapunov LyapunovMonitor V", "geomctrl.monitors.LyapunovDecrease()")},
-    "integrators": {
-        **_each("RK4 rk4 RungeKutta Euler solve_ivp odeint", 'geomctrl.integrators.methods(), for example "MK4"'),
-    },
+    "measures": _each("RMS rms RMSE TrackingError", "geomctrl.measures.TrackingRMS()"),
+    "monitors": _each("Lyapunov LyapunovMonitor V", "geomctrl.monitors.LyapunovDecrease()"),
+    "integrators": _each("RK4 rk4 RungeKutta Euler solve_ivp odeint", "geomctrl.integrators.methods()"),
     "interop": {
         "from_mujoco_model": "geomctrl.Robot.from_mujoco(model)",
         "from_pinocchio_model": "geomctrl.Robot.from_pinocchio(model)",
@@ -266,7 +265,7 @@ OF_SIMULATION_OPTIONS = {
 }  # fmt: skip
 
 
-def named_arguments(table: Mapping[str, str] = MappingProxyType({})) -> Callable[[F], F]:
+def named_arguments(table: Mapping[str, str] = NO_TABLE) -> Callable[[F], F]:
     """Decorate a public function or class: a call with unknown or missing arguments raises ArgumentError.
 
     table: arguments of other libraries, and their equivalent here.
@@ -290,12 +289,7 @@ def named_arguments(table: Mapping[str, str] = MappingProxyType({})) -> Callable
     return decorate
 
 
-def explain_call(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    options: Mapping[str, Any],
-    table: Mapping[str, str] = MappingProxyType({}),
-) -> None:
+def explain_call(function: Callable[..., Any], args: tuple, options: Mapping, table: Mapping = NO_TABLE) -> None:
     """Raise ArgumentError if the arguments do not fit the function's signature."""
     signature = inspect.signature(function)
     try:
@@ -308,13 +302,7 @@ def explain_call(
         raise ArgumentError(message) from None
 
 
-def _of_call(
-    label: str,
-    signature: inspect.Signature,
-    args: tuple[Any, ...],
-    options: Mapping[str, Any],
-    table: Mapping[str, str],
-) -> str:
+def _of_call(label: str, signature: inspect.Signature, args: tuple, options: Mapping, table: Mapping) -> str:
     """Message about the first argument of a call that does not fit; empty if none is at fault alone."""
     kinds = {p.kind for p in signature.parameters.values()}
     parameters = {
