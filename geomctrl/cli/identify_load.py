@@ -17,7 +17,7 @@ written, with doubts, which the report lists.
 
 - `geomctrl identify-load gripper.csv --robot out/identify/robot.json --frame tool0`
 
-- `geomctrl identify-load wrist.csv --robot arm.urdf --sensor ft_sensor --frame tool0 --estimate-gravity`
+- `geomctrl identify-load wrist.csv --robot arm.urdf --sensor ft_sensor --frame tool0`
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from geomctrl.models.io.model_file import file_format
 
 from . import setup_file
 from .identify_options import FilterOptions, LogOptions, ModelOptions, RobotOption, VerdictOptions
-from .options import UrdfOptions, flag, names
+from .options import UrdfOptions, names
 from .terminal import SaveResult, compiling, report_written, stdout_console
 
 LOG_HELP = "Log, in any format that `geomctrl identify` reads"
@@ -67,9 +67,6 @@ class LoadOptions:
             " [default: common names]."
         ),
     ] = None
-    estimate_gravity: Annotated[
-        bool, flag("With --sensor: also estimate the direction of gravity, if the robot's base is not level.")
-    ] = False
     friction: Annotated[
         str,
         Parameter(
@@ -82,10 +79,9 @@ class LoadOptions:
     def wrist_sensor(self) -> Any:
         """The sensor of the log; None where it has joint torques."""
         if self.sensor is not None:
-            return identification.WristSensor(self.sensor, self.wrench, self.estimate_gravity)
-        if self.wrench is not None or self.estimate_gravity:
-            option = "wrench" if self.wrench is not None else "estimate-gravity"
-            raise ArgumentError(f"--{option}: for logs of a wrench sensor: give --sensor")
+            return identification.WristSensor(self.sensor, self.wrench)
+        if self.wrench is not None:
+            raise ArgumentError("--wrench: for logs of a wrench sensor: give --sensor")
         return None
 
 

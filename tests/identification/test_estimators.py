@@ -143,7 +143,7 @@ def test_a_rotor_on_the_first_joint_joins_its_inertia():
 # --- recovery ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["ols", "wls", "irls", "ridge", "consistent"])
+@pytest.mark.parametrize("method", ["ols", "wls", "ridge", "consistent"])
 def test_every_method_recovers_the_truth_without_noise(panda, method):
     model, x, data = panda
     weak = {"regularization": 1e-10, "margin": 1e-9}
@@ -212,43 +212,6 @@ def test_weighted_least_squares_weighs_joints_by_their_noise():
     ]
     error = [np.linalg.norm((fit(model, noisy, m).values - true)[at]) for m in ("wls", "ols")]
     assert error[0] < 0.05 * error[1]
-
-
-@pytest.mark.parametrize("loss", ["huber", "bisquare"])
-def test_reweighting_forgets_outliers(loss):
-    model = RegressorModel(models.two_link(), smoothing=0.1)
-    x = truth_of(model)
-    data = synthetic(model, x, noise=0.05)
-    rng = np.random.default_rng(5)
-    spikes = (rng.uniform(size=data.tau.shape) < 0.05) * 30.0
-    dirty = Dataset(data.t, data.q, data.tau + spikes, v=data.v, a=data.a)
-    true = model.base.projection @ x
-    robust, plain = (
-        np.linalg.norm(fit(model, dirty, m, **o).values - true) for m, o in (("irls", {"loss": loss}), ("ols", {}))
-    )
-    assert robust < 0.2 * plain
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("loss", ["huber", "bisquare"])
-def test_intervals_of_reweighted_least_squares_have_the_spread_of_repeated_experiments(loss):
-    """Monte Carlo on a disc with a quarter of the torques far off: the mean square of error / std is 1 over 200
-    logs.
-    """
-    robot = Robot.build(
-        [Body("disc", None, Joint.revolute((0, 0, 1)), None, inertia.from_com(1.0, (0, 0, 0), np.eye(3)))],
-        gravity=(0, 0, 0),
-    )
-    model = RegressorModel(robot, coulomb=False, offset=False)
-    t, q, v, a = motion(1, 2.0)
-    x = truth_of(model)
-    tau, z = model.torque(x, q, v, a), []
-    for seed in range(200):
-        rng = np.random.default_rng(seed)
-        noise = rng.normal(size=tau.shape) * np.where(rng.uniform(size=tau.shape) < 0.25, 10.0, 0.3)
-        e = fit(model, Dataset(t, q, tau + noise, v=v, a=a), "irls", loss=loss)
-        z.append((e.values - model.base.projection @ x) / (e.std / np.sqrt(e.correlation)))
-    np.testing.assert_allclose(np.mean(np.square(z), axis=0), 1.0, atol=0.3)
 
 
 @pytest.mark.slow
@@ -542,7 +505,7 @@ def test_fewer_rows_than_parameters_are_too_little_excitation():
 def test_torques_of_zero_are_refused():
     model = RegressorModel(models.two_link())
     t, q, v, a = motion(2)
-    for method in ("ols", "wls", "irls", "ridge", "consistent"):
+    for method in ("ols", "wls", "ridge", "consistent"):
         with pytest.raises(DataError, match="tau: every usable torque is zero"):
             fit(model, Dataset(t, q, np.zeros_like(q), v=v, a=a), method)
 
@@ -646,12 +609,10 @@ def test_bad_arguments_are_named():
         ("regularization: expected a number >= 0, got 'a'", lambda: fit(model, data, "consistent", regularization="a")),
         ("mass_min: expected a mass", lambda: fit(model, data, "consistent", mass_min=np.inf)),
         ("iterations: expected a whole number from 1", lambda: fit(model, data, "wls", iterations=0)),
-        ("threshold: expected a number > 0, got nan", lambda: fit(model, data, "irls", threshold=np.nan)),
         ("weights: expected None, 'noise' or", lambda: fit(model, data, "ridge", weights=[-1.0, 1.0])),
         ("springs: expected joints' names or numbers", lambda: RegressorModel(robot, springs=[7])),
         ("x: expected shape", lambda: model.torque(np.ones(3), data.q, data.v, data.a)),
         ("start: expected a speed > 0", lambda: fit_curves(model, data, start=np.nan)),
-        ("irls reads the samples", lambda: fit(model, model.compress(data), "irls")),
         ("strength: expected a positive", lambda: fit(model, data, "ridge", strength=-1.0)),
         ("prior: expected 26 finite", lambda: fit(model, data, "ridge", prior=np.zeros(7))),
         ("viscous: expected actuator numbers", lambda: RegressorModel(robot, viscous=[2])),

@@ -1,7 +1,7 @@
 """Estimators: from a log and a model to parameters, their uncertainty, and a robot.
 
-All estimators except `irls` work on the triangular factors of a log (`Compressed`), so their cost does not depend on
-its length. `ESTIMATORS` lists them by name; call `fit(model, data, method)`.
+All estimators work on the triangular factors of a log (`Compressed`), so their cost does not depend on its length.
+`ESTIMATORS` lists them by name; call `fit(model, data, method)`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .choosing import PriorChoice, chosen, is_auto
 from .estimate import Estimate as Estimate
 from .estimate import Estimator
 from .folds import FOLDS
-from .least_squares import IRLS, OLS, RIDGE, WLS
+from .least_squares import OLS, RIDGE, WLS
 from .semidefinite import CONSISTENT
 
-ESTIMATORS = {e.name: e for e in (OLS, WLS, IRLS, RIDGE, CONSISTENT)}
+ESTIMATORS = {e.name: e for e in (OLS, WLS, RIDGE, CONSISTENT)}
 
 
 def named(method: str) -> Estimator:
@@ -41,9 +41,9 @@ def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", 
     ----------
     model : RegressorModel
     data : Dataset or compressed log
-        A filtered log, or the result of `model.compress`. "irls" and options that are "auto" need the samples.
+        A filtered log, or the result of `model.compress`. Options that are "auto" need the samples.
     method : str, default "ols"
-        A name in `ESTIMATORS`: "ols", "wls", "irls", "ridge" or "consistent".
+        A name in `ESTIMATORS`: "ols", "wls", "ridge" or "consistent".
     **options
         Options of the method, see Notes. The weight of a prior, `entropic` and `weights` may be "auto": those
         that predict samples left out of the fit best (`choose_prior`).

@@ -182,8 +182,6 @@ class Estimate:
 
 OPTION_HELP = {  # of the estimators' options, for the docstring of `fit` and for the command line
     "iterations": "Largest number of iterations.",
-    "loss": '"huber" or "bisquare", which ignores samples far beyond the threshold.',
-    "threshold": "Residual beyond which samples weigh less, in robust standard deviations; None: 1.345 or 4.685.",
     "prior": "Prior parameters, (size,) or, of the bodies only, (nbodies, 10); None: the model's own.",
     "strength": "Weight of the distance from the prior, relative to a relative squared error.",
     "regularization": "Weight of the distance from the prior, relative to a relative squared error.",

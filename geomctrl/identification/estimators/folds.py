@@ -69,15 +69,12 @@ def folds_of(
     number_of: int = FOLDS,
     guard: float | None = None,
     period: float | None = None,
-    added: np.ndarray | None = None,
-    weights: np.ndarray | None = None,
 ) -> Folds:
     """`number_of` folds of a filtered log with equal numbers of used rows.
 
     guard [s] between neighbours: default one period of the low-pass, 0 without. period [s] of a motion that repeats:
     folds are then intervals of its phase, the same in every period; otherwise training and test would share the same
-    motion. added (rows, nv) [N m]: added to the torques of `model.rows`; weights (rows, nv): factors on these rows
-    then. Raises DataError if a fold, or the log without it, has no rows.
+    motion. Raises DataError if a fold, or the log without it, has no rows.
     """
     number_of = count("number_of", number_of, 2)
     default = 0.0 if data.band is None else 1.0 / data.band[0]
@@ -95,7 +92,7 @@ def folds_of(
         raise ShortLogError(f"{data.label}: {int(used.sum())} used samples are too few for {number_of} parts")
     edges = np.quantile(clock[used], np.linspace(0.0, 1.0, number_of + 1)[1:-1])
     label = _labels(clock, edges, guard, period)
-    pieces = factors_by_label(model, data, label, 2 * number_of, added, weights)
+    pieces = factors_by_label(model, data, label, 2 * number_of)
     held, rest, whole = pieces[0::2], *_rests(pieces)
     for k, (h, r) in enumerate(zip(held, rest)):
         if not h.counts.any() or not r.counts.any() or not h.norms.any() or not r.norms.any():
@@ -118,24 +115,14 @@ def _labels(clock: np.ndarray, edges: np.ndarray, guard: float, period: float | 
     return label
 
 
-def factors_by_label(
-    model: RegressorModel,
-    data: Dataset,
-    label: np.ndarray,
-    size: int,
-    added: np.ndarray | None = None,
-    weights: np.ndarray | None = None,
-) -> list[Compressed]:
+def factors_by_label(model: RegressorModel, data: Dataset, label: np.ndarray, size: int) -> list[Compressed]:
     """The factors of the rows of `model._rows` with each label, below `size`."""
     factors, done = [Factors(model) for _ in range(size)], 0
     for blocks, tau, mask, _ in model._stream(data, model._blocks):
-        now = slice(done, done + len(tau))
-        here = label[now]
-        tau = tau if added is None else tau + added[now]
+        here = label[done : done + len(tau)]
         for k in np.unique(here):
             rows = here == k
-            own = None if weights is None else weights[now][rows]
-            factors[k].add([x[rows] for x in blocks], tau[rows], mask[rows], own)
+            factors[k].add([x[rows] for x in blocks], tau[rows], mask[rows])
         done += len(tau)
     return [f.result() for f in factors]
 
@@ -170,22 +157,15 @@ class Linear(Protocol):
     def noise(self, c: Compressed) -> np.ndarray: ...
 
 
-def scatter(
-    model: RegressorModel,
-    data: Dataset,
-    estimator: Linear,
-    prior: bool = False,
-    added: np.ndarray | None = None,
-    weights: np.ndarray | None = None,
-) -> tuple[np.ndarray, float]:
+def scatter(model: RegressorModel, data: Dataset, estimator: Linear, prior: bool = False) -> tuple[np.ndarray, float]:
     """((nb,) factors for standard deviations by the formula, degrees of freedom).
 
-    prior: the estimator also works for logs that do not determine all parameters. added, weights: see `folds_of`.
-    (1, inf) if the log is too short to leave anything out.
+    prior: the estimator also works for logs that do not determine all parameters. (1, inf) if the log is too
+    short to leave anything out.
     """
     for K in LEFT_OUT_STRETCHES:
         try:
-            folds = folds_of(model, data, K, guard=0.0, added=added, weights=weights)
+            folds = folds_of(model, data, K, guard=0.0)
         except DataError:
             continue
         if prior or not any(regressor_condition(model, c)[1] for c in folds.rest):

@@ -1,4 +1,4 @@
-"""Least squares: equal or noise-weighted joints, with a prior (ridge), or robust to outliers (irls)."""
+"""Least squares: equal or noise-weighted joints, or with a prior (ridge)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, count, number, one_or_each, positive
+from geomctrl.arguments import checked, count, number, one_or_each, positive
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.compressed import Compressed
@@ -212,59 +212,3 @@ RIDGE = Estimator(
     prior_weight="strength",
     uncertainty="std and intervals are of noise, and of a prior off by its natural units in every parameter",
 )
-
-
-# --- robust to outliers ----------------------------------------------------------------------------------------------
-
-
-STEP_TOLERANCE = 1e-6
-MIN_SLOPE = 0.01  # smallest derivative of psi, which keeps the influence of rows beyond the threshold
-
-
-def irls(
-    model: RegressorModel, data: Dataset, loss: str = "huber", threshold: float | None = None, iterations: int = 50
-) -> Estimate:
-    """Iteratively reweighted least squares: joints by their noise, samples by their residuals; see `OPTION_HELP`."""
-    if not isinstance(data, Dataset):
-        raise ArgumentError("data: irls reads the samples again and again: expected a Dataset")
-    choice("loss", loss, ("huber", "bisquare"))
-    threshold = None if threshold is None else number("threshold", threshold, "a number > 0", lambda x: x > 0.0)
-    iterations = count("iterations", iterations, 1)
-    c = threshold if threshold is not None else {"huber": 1.345, "bisquare": 4.685}[loss]
-    first = model.compress(data)
-    require_excitation(model, first)
-    x = solve(model, first, np.ones(model.robot.nv), "ols").x
-    iteration, step = 0, np.inf
-    for iteration in range(iterations):  # noqa: B007
-        _, tau, predicted, mask = model._predict(x, data)
-        residual = tau - predicted
-        spread = np.array([1.4826 * np.median(np.abs(r[m])) if m.any() else 1.0 for r, m in zip(residual.T, mask.T)])
-        u = np.abs(residual) / np.maximum(c * spread, 1e-300)
-        root = np.sqrt(1.0 / np.maximum(u, 1.0)) if loss == "huber" else np.clip(1.0 - u**2, 0.0, None)
-        weighted = model.compress(data, weights=root / np.maximum(spread, 1e-300))
-        estimate = solve(model, weighted, np.ones(model.robot.nv), "irls")
-        step = np.linalg.norm(model.base.projection @ (estimate.x - x)) / np.linalg.norm(model.base.projection @ x)
-        x = estimate.x
-        if step < STEP_TOLERANCE:
-            break
-    w = 1.0 / np.maximum(spread, 1e-300)
-    notes = {"loss": loss, "threshold": c, "iterations": iteration + 1, "converged": bool(step < STEP_TOLERANCE)}
-    out = finish(model, first, x, w, "irls", notes=notes)
-    # Huber 1981, chapter 7: the covariance of an M-estimator is H^-1 (sum psi^2 y y^T) H^-1, H = sum psi' y y^T, row by
-    # row: where noise is loud psi' is 0, and a mean over rows would count these as information. Least squares of
-    # pseudo-observations Y x + psi / psi', weighted by psi', have the same x and H (section 7.8)
-    psi = root**2 * residual / np.maximum(spread, 1e-300)
-    exact: Any = u <= 1.0 if loss == "huber" else np.where(u < 1.0, (1.0 - u**2) * (1.0 - 5.0 * u**2), 0.0)
-    slope = np.maximum(exact, MIN_SLOPE)
-    correlation = autocorrelation_factor(model, x, data)
-    size = [np.mean(p[m] ** 2) / np.mean(s[m]) if m.any() else 1.0 for p, s, m in zip(psi.T, slope.T, mask.T)]
-    variance, alike, rows = np.array(size) * correlation, np.ones(len(w)), w * np.sqrt(slope)
-    covariance = covariance_of(model, model.compress(data, weights=rows), alike, variance)
-    added = spread * psi / slope - residual
-    factor, dof = scatter(model, data, Normal(model, alike, variance), added=added, weights=rows)
-    condition = regressor_condition(model, first, w)[0]
-    uncertainty = Uncertainty(covariance * np.outer(factor, factor), dof, correlation)
-    return replace(out, uncertainty=uncertainty, condition=condition)
-
-
-IRLS = Estimator("irls", irls, "least squares, robust to outliers", needs_samples=True)

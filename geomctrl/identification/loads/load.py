@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import choice, flag, instance
+from geomctrl.arguments import choice, instance
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.errors import DataError, ExcitationError
 from geomctrl.identification.estimators import Estimate
@@ -44,13 +44,10 @@ class WristSensor:
     wrench : sequence of str, str or array_like (N, 6), optional
         Column names of fx, fy, fz, tx, ty, tz, or their common prefix, or a bag's topic of wrenches. With a Dataset:
         the numbers [N, N m], forces first. Default: common names.
-    estimate_gravity : bool, default False
-        Also estimate gravity's direction, for a base that is not level.
     """
 
     frame: str
     wrench: Any = None
-    estimate_gravity: bool = False
 
 
 def identify_load(
@@ -159,19 +156,16 @@ def _from_torques(
 
 
 def _from_wrenches(robot, log, frame, sensor: WristSensor, reading, filtering) -> LoadReport:
-    estimate_gravity = flag("estimate_gravity", sensor.estimate_gravity)
     mount, there = load_frame(robot, frame), load_frame(robot, sensor.frame, "sensor")
     if mount.body != there.body:
         raise ArgumentError(
             f"frame: {mount.name!r} does not move with the sensor {sensor.frame!r}: they are on different links"
         )
-    if not np.any(robot.gravity) and estimate_gravity:
-        raise ArgumentError("estimate_gravity: the robot's gravity is zero, and its size must be known")
     motion, W = read_wrenches(log, robot, reading, sensor.wrench, sensor.frame, filtering.resample)
     filter_ = LogFilter.of(filtering, motion)
     data, W = filter_.filtered(motion), filter_.filtered(W)
-    source = WrenchLog(robot, data, W, sensor.frame, mount.name, robot.gravity)
-    s, source = fit_wrench(source, estimate_gravity)
+    source = WrenchLog(robot, data, W, sensor.frame, mount.name)
+    s, source = fit_wrench(source)
     body = _determined_body(s, data.label)
     reads = "the sensor's forces on the load" if source.sign > 0.0 else "the load's forces on the sensor"
     notes: dict[str, Any] = {
@@ -179,10 +173,6 @@ def _from_wrenches(robot, log, frame, sensor: WristSensor, reading, filtering) -
         "offsets [N, N m]": ", ".join(f"{x:.5g}" for x in s.nuisances[:6]),
         "time [s]": round(data.t[-1] - data.t[0], 3),
     }
-    if estimate_gravity:
-        g, own = (x / np.linalg.norm(x) for x in (source.gravity, np.asarray(robot.gravity)))
-        tilt, shown = np.rad2deg(np.arccos(np.clip(g @ own, -1.0, 1.0))), ", ".join(f"{x:.5g}" for x in source.gravity)
-        notes["gravity in the base [m/s^2]"] = f"{shown}: {tilt:.3g} degrees from the robot's"
     source_text = f"from {data.label!r}, wrenches of the sensor at {sensor.frame!r}"
     return _report(robot, mount, body, s, source_text, data.history, notes, tuple(body_findings(body)))
 

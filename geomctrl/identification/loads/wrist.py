@@ -4,9 +4,6 @@ The load hangs on the sensor. The robot's kinematics give V, Vdot, the sensor fr
 With A = Vdot - (0, R^T g), the wrench that carries the load is linear in its parameters,
 
     F = J(pi) A - ad_V^T J(pi) V,    measured: +F or -F, and a constant of each axis
-
-If gravity's direction in the base is unknown (a robot on a wall), Newton's steps find it with the rest: two angles,
-initially from the forces alone, f = m a_lin + Omega h - R^T (m g), which is linear in m, h and m g.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ import numpy as np
 
 from geomctrl.arguments import checked, instance, listed
 from geomctrl.errors import ArgumentError, NameNotFoundError
-from geomctrl.identification.errors import DataError, ExcitationError
+from geomctrl.identification.errors import DataError
 from geomctrl.identification.logs import Dataset, Reading, filters
 from geomctrl.identification.logs.dataset import check_robot, joints_of, read_log
 from geomctrl.identification.logs.reading.fields import fields
@@ -33,6 +30,7 @@ from geomctrl.robot import Robot
 from .torque_rows import Chunk, Solved, factored, solved
 
 CHANNELS = ("fx", "fy", "fz", "tx", "ty", "tz")
+OFFSETS = 6  # unknown constants of the channels
 SPATIAL = inertia.spatial(np.eye(10))  # J = sum_k pi_k SPATIAL_k
 ORDER = [3, 4, 5, 0, 1, 2]  # (moments, forces), as wrenches are here, to (forces, moments), as sensors have them
 
@@ -41,8 +39,6 @@ ORDER = [3, 4, 5, 0, 1, 2]  # (moments, forces), as wrenches are here, to (force
 class WrenchLog:
     """A log of wrenches (N, 6), forces first, in the frame `sensor`, as a `Source`: six offsets, then the load's ten in
     `frame`. `data`: the motion; `wrench`: the wrenches as positions and torques, filtered alike.
-
-    gravity (3,) in the base; tilts: add two columns of small rotations of gravity, for the load `around` (10,).
     """
 
     robot: Robot
@@ -50,10 +46,7 @@ class WrenchLog:
     wrench: Dataset
     sensor: str
     frame: str
-    gravity: np.ndarray
     sign: float = 1.0
-    around: np.ndarray | None = None
-    forces_only: bool = False
 
     channels: Sequence[str] = CHANNELS
 
@@ -61,17 +54,13 @@ class WrenchLog:
     def label(self) -> str:
         return self.data.label
 
-    @property
-    def nuisances(self) -> int:
-        return 6 + (0 if self.around is None else 2)
-
     def rows(self) -> Iterator[Chunk]:
         assert self.data.v is not None
         assert self.data.a is not None
         band = self.data.band
         for s in self.data.stretches:
             A = self.sign * self._columns(*(np.array(x[s]) for x in (self.data.q, self.data.v, self.data.a)))
-            A[..., :6] = np.eye(6)
+            A[..., :OFFSETS] = np.eye(OFFSETS)
             b, used = self.wrench.tau[s], np.all(np.hstack((self.data.used[s], self.wrench.used[s])), axis=1)
             if band is not None:
                 A, b = filters.low_pass(A, self.data.rate, *band), filters.low_pass(b, self.data.rate, *band)
@@ -79,24 +68,11 @@ class WrenchLog:
             yield A[kept], b[kept], np.repeat(used[kept, None], 6, 1)
 
     def _columns(self, q, v, a) -> np.ndarray:
-        """(n, 6, nuisances + 10), or with `forces_only` (n, 6, 6 + 10) of (m, h, m g, three zeros)."""
+        """(n, 6, 6 + 10)."""
         T, V, acceleration = self._motion(q, v, a)
-        R = T[:, :3, :3]
-        offsets = np.zeros((len(q), 6, 6))
-        if self.forces_only:
-            Y = _wrenches(V, acceleration, R, np.zeros(3))[..., :4]
-            Y[:, 3:] = 0.0  # moments are not linear in h and m g
-            mg = np.concatenate((-R.swapaxes(-1, -2), np.zeros_like(R)), 1)
-            return np.concatenate((offsets, Y, mg, np.zeros((len(q), 6, 3))), -1)
         placement = np.linalg.inv(self.robot.frame(self.sensor).placement) @ self.robot.frame(self.frame).placement
-        Y = _wrenches(V, acceleration, R, self.gravity) @ inertia.transform(placement, np.eye(10)).T
-        if self.around is None:
-            return np.concatenate((offsets, Y), -1)
-        pi = inertia.transform(placement, self.around)
-        m, h = pi[0], pi[1:4]
-        turned = np.stack([R.swapaxes(-1, -2) @ d for d in _tangents(self.gravity)], -1)  # of R^T g
-        tilts = -np.concatenate((m * turned, np.cross(h, turned, axisb=1, axisc=1)), 1)
-        return np.concatenate((offsets, tilts, Y), -1)
+        Y = _wrenches(V, acceleration, T[:, :3, :3], self.robot.gravity) @ inertia.transform(placement, np.eye(10)).T
+        return np.concatenate((np.zeros((len(q), 6, OFFSETS)), Y), -1)
 
     def _motion(self, q, v, a) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The sensor frame's pose (n, 4, 4), twist and its rate (n, 6), body-fixed."""
@@ -118,59 +94,16 @@ def _wrenches(V, acceleration, R, gravity) -> np.ndarray:
     return F.swapaxes(-1, -2)[:, ORDER]
 
 
-def _tangents(g: np.ndarray) -> np.ndarray:
-    """Two vectors (2, 3) of g's length, perpendicular to it."""
-    return np.linalg.svd(g[None])[2][1:] * np.linalg.norm(g)
-
-
 # --- the fit --------------------------------------------------------------------------------------------------------
 
 
-MAX_GRAVITY_STEPS = 20  # of Newton's method
-
-
-def fit_wrench(source: WrenchLog, estimate_gravity: bool = False) -> tuple[Solved, WrenchLog]:
-    """(the solved system, its source with the estimated gravity and the sign that makes the mass positive)."""
-    if estimate_gravity:
-        source = _with_estimated_gravity(source)
-    s = solved(factored([source], source.nuisances))
-    if s.x[0] < 0.0 and not estimate_gravity:
+def fit_wrench(source: WrenchLog) -> tuple[Solved, WrenchLog]:
+    """(the solved system, its source with the sign that makes the mass positive)."""
+    s = solved(factored([source], OFFSETS))
+    if s.x[0] < 0.0:
         source = replace(source, sign=-source.sign)
-        s = solved(factored([source], source.nuisances))
+        s = solved(factored([source], OFFSETS))
     return s, source
-
-
-def _with_estimated_gravity(source: WrenchLog) -> WrenchLog:
-    """The source with estimated gravity and sign, and with the columns of gravity's uncertainty."""
-    size = np.linalg.norm(source.gravity)
-    s = solved(factored([replace(source, forces_only=True)], 6), correlated=False)
-    mass, weight = s.x[0], s.x[4:7]
-    std = 1.0 / max(_apart(s.W, 0), 1e-300)
-    if np.linalg.norm(weight) == 0.0 or abs(mass) < 3.0 * std:
-        raise ExcitationError(
-            f"{source.label}: the motion does not determine gravity's direction together with the sensor's sign: the"
-            f" accelerations show a mass of {mass:.3g} kg, standard deviation {std:.2g} kg; move faster, or use"
-            " the gravity of the robot's model (estimate_gravity=False)"
-        )
-    sign = float(np.sign(mass))
-    g, pi = size * sign * weight / np.linalg.norm(weight), np.zeros(10)
-    source = replace(source, sign=source.sign * sign, gravity=g)
-    pi = solved(factored([source], 6), correlated=False).x
-    for _ in range(MAX_GRAVITY_STEPS):
-        source = replace(source, gravity=g, around=pi)
-        s = solved(factored([source], source.nuisances), correlated=False)
-        change, pi = s.nuisances[6:8] @ _tangents(g), s.x
-        g = size * (g + change) / np.linalg.norm(g + change)
-        if np.linalg.norm(change) < 1e-7 * size:
-            return replace(source, gravity=g, around=pi)
-    raise DataError(f"{source.label}: gravity's direction was not found in {MAX_GRAVITY_STEPS} steps; give it")
-
-
-def _apart(W: np.ndarray, k: int) -> float:
-    """Length of the part of column k orthogonal to the others: the inverse of its standard deviation."""
-    others = np.delete(W, k, 1)
-    others = others[:, np.linalg.norm(others, axis=0) > 0.0]
-    return float(np.linalg.norm(W[:, k] - others @ np.linalg.lstsq(others, W[:, k], rcond=None)[0]))
 
 
 # --- reading logs of wrenches ----------------------------------------------------------------------------------------

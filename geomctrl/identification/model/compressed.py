@@ -80,10 +80,8 @@ class Factors:
         self.factors = [np.zeros((0, len(columns) + 1)) for columns in model.active]
         self.counts = np.zeros(len(model.active), dtype=int)
 
-    def add(
-        self, blocks: Sequence[np.ndarray], tau: np.ndarray, mask: np.ndarray, weights: np.ndarray | None = None
-    ) -> None:
-        """blocks: from `RegressorModel._blocks`; weights: shape of tau, or None."""
+    def add(self, blocks: Sequence[np.ndarray], tau: np.ndarray, mask: np.ndarray) -> None:
+        """blocks: from `RegressorModel._blocks`."""
         for k, columns in enumerate(self.model.active):
             inertial, own = blocks[2 * k], blocks[2 * k + 1]
             split = inertial.shape[1]
@@ -96,8 +94,6 @@ class Factors:
             rest = slice(None) if everything else use
             A[len(R) :, :split], A[len(R) :, split:-1] = inertial[rest], own[rest]
             A[len(R) :, -1] = tau[rest, k]
-            if weights is not None:
-                A[len(R) :] *= weights[use, k, None]
             self.factors[k] = triangle(A)
             self.counts[k] += n
 

@@ -333,17 +333,13 @@ class RegressorModel:
         t, tau, predicted, mask = (np.concatenate(p) for p in zip(*parts))
         return t, tau, predicted, mask
 
-    def compress(
-        self, data: Dataset, weights: np.ndarray | None = None, progress: Callable[[float], None] | None = None
-    ) -> Compressed:
+    def compress(self, data: Dataset, progress: Callable[[float], None] | None = None) -> Compressed:
         """Compute the triangular factors of a log, in one pass with constant memory.
 
         Parameters
         ----------
         data : Dataset
             A filtered log.
-        weights : ndarray, shape (rows, nv), optional
-            Factors for the rows of Y and tau: square roots of the least-squares weights.
         progress : callable, optional
             Called with the fraction done.
 
@@ -359,12 +355,9 @@ class RegressorModel:
         """
         if progress is not None:
             callable_("progress", progress, "of the fraction done")
-        if weights is not None:
-            instance("data", data, Dataset, "a Dataset")
-            weights = exactly("weights", weights, (len(self._rows(data)), self.robot.nv))
         factors, done = Factors(self), 0
         for blocks, tau, mask, _ in self._stream(data, self._blocks):
-            factors.add(blocks, tau, mask, None if weights is None else weights[done : done + len(tau)])
+            factors.add(blocks, tau, mask)
             done += len(tau)
             if progress is not None:
                 progress(min(1.0, done * data.stride / len(data)))

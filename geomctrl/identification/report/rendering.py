@@ -176,7 +176,7 @@ DEFINITIONS = {  # of every identification's report
     " below 100 is good excitation",
     "correl(ation)": "1 + 2 sum of the residual's autocorrelations up to the first negative one: 1 for white noise",
     "std, 95 %": "from how much parameters vary if one tenth of the log after the other is left out (delete-a-block"
-    " jackknife, moderated over parameters; Student's t), for ols, wls, irls and ridge",
+    " jackknife, moderated over parameters; Student's t), for ols, wls and ridge",
     "moving, at rest": "a joint is at rest if it has been slower than 1 % of its greatest speed for 0.2 s. Static"
     ' friction then takes any value, which a model of moving friction can not predict. "Unseen error" at the top is'
     " that of samples in motion; published figures often use all samples, which the report also shows",

@@ -281,9 +281,6 @@ EXAMPLES = {
     "identification.fit.ridge": Example(
         {**FITTED, "prior": X, "strength": number(0.001, negative=False), "weights": WEIGHTS}
     ),
-    "identification.fit.irls": Example(
-        {"model": MODEL, "data": LOG, "loss": "huber", "threshold": number(1.5, positive=True), "iterations": 3}
-    ),
     "identification.choose_prior": Example(
         {
             "model": MODEL,
