@@ -23,7 +23,7 @@ from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.plant import Plant
 from geomctrl.controllers._adaptive import AdaptiveSliding
 from geomctrl.robot import Robot
-from geomctrl.terms import derivatives
+from geomctrl.terms import regressor
 from geomctrl.tracing.numbers import scalar
 
 
@@ -86,7 +86,7 @@ class FilteredAdaptation(AdaptiveSliding):
 
     def _regression(self, q, v, z) -> Regression:
         lam, (_, X, u, _) = self.bandwidth, self._split(z)
-        Y, H = derivatives.momentum_regressor(self.robot, q, v), derivatives.momentum_rate_regressor(self.robot, q, v)
+        Y, H = regressor.momentum_regressor(self.robot, q, v), regressor.momentum_rate_regressor(self.robot, q, v)
         b, h_b = Y.dot(self.fixed_parameters) + self.armature * v, H.dot(self.fixed_parameters)
         Y, H = Y[:, self.columns], H[:, self.columns]
         if self.friction is not None:

@@ -94,7 +94,7 @@ class MomentumObserver(Law):
         z = one_state("z", z, self.size + self.robot.nv)
         return (z[: self.size] if self.size else None), z[self.size :]
 
-    def residual(self, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+    def _residual(self, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
         """r (nv,) [N m] at a state."""
         return self.gain.dot(self.robot.mass_matrix_product(q, v) - self._split(z)[1])
 

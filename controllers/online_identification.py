@@ -19,7 +19,7 @@ from geomctrl.controllers._pseudo_inertias import NearestBodies
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.online.square_root import deviations, forgotten, solved, taken_in
 from geomctrl.robot import Robot
-from geomctrl.terms import derivatives
+from geomctrl.terms import regressor
 from geomctrl.tracing.numbers import scalar
 
 
@@ -152,7 +152,7 @@ class OnlineIdentification(Law):
 
     def _momenta(self, q, v):
         """(Y (nv, n), H (nv, n), b, h (nv,)): momentum Y p + b and its rate H p + h + tau."""
-        Y, H = derivatives.momentum_regressor(self.robot, q, v), derivatives.momentum_rate_regressor(self.robot, q, v)
+        Y, H = regressor.momentum_regressor(self.robot, q, v), regressor.momentum_rate_regressor(self.robot, q, v)
         b, h = Y.dot(self.fixed_parameters) + self.armature * v, H.dot(self.fixed_parameters)
         Y, H = Y[:, self.columns], H[:, self.columns]
         if self.friction is not None:

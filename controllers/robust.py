@@ -114,7 +114,7 @@ class Robust(ModelBased):
         """c [W], the bound on V' minus the rate of `lyapunov`, for plants with `distance` <= rho."""
         return SAGITTA * self.rho * self.eps
 
-    def distance(self, plant: Plant) -> float:
+    def _distance(self, plant: Plant) -> float:
         """|p_true - p_0| [kg]; the proof requires at most rho."""
         off = true_robot(plant).parameters.ravel() - self.p0
         return float(np.sqrt(off.dot(off / self.D)))

@@ -69,7 +69,7 @@ class SmoothProjection(AdaptiveSliding):
         value, loss = self._sliding_energy(t, q, v, z, plant)
         return Lyapunov(value, -loss)
 
-    def distance(self, p: ArrayLike) -> float:
+    def _distance(self, p: ArrayLike) -> float:
         """Distance of parameters from the nominal ones in radii. The proof needs at most 1 for the true parameters."""
         off = checked("p", one_state("p", p, len(self.p0)), self.p0.shape) - self.p0
         return scalar(np.sqrt(off.dot(self.D_inverse * off))) / self.radius

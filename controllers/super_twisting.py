@@ -54,9 +54,9 @@ class SuperTwisting(ModelBased):
 
     V' = - k1 |s|^-1/2 x . x <= - k1 (V / lambda_max(P))^1/2
 
-    because |s|^1/2 <= |x|. Hence V is zero after at most 2 (V lambda_max(P))^1/2 / k1, see `convergence_time`. V has no
-    gradient at s = 0, which the loop crosses, so that the class has no method `lyapunov`. With a torque held for dt, s
-    remains of the order of (k1 dt)^2.
+    because |s|^1/2 <= |x|. Hence V is zero after at most 2 (V lambda_max(P))^1/2 / k1, see `_convergence_time`. V
+    has no gradient at s = 0, which the loop crosses, so that the class has no method `lyapunov`. With a torque held
+    for dt, s remains of the order of (k1 dt)^2.
     """
 
     GAINS: ClassVar = {"Lambda": RATES["Lambda"], "rate": "rad/s^3, of disturbances"}
@@ -101,6 +101,6 @@ class SuperTwisting(ModelBased):
         x = np.array([np.sqrt(np.abs(s)) * np.sign(s), z / self.k1])
         return np.einsum("ik,ij,jk->k", x, P, x)
 
-    def convergence_time(self, s: ArrayLike, z: ArrayLike) -> float:
+    def _convergence_time(self, s: ArrayLike, z: ArrayLike) -> float:
         """Time [s] after which s and z (nv,) of every joint remain zero without disturbances."""
         return float((2.0 * np.sqrt(self._strict_energy(s, z) * np.linalg.eigvalsh(P)[1]) / self.k1).max())

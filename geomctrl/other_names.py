@@ -103,7 +103,6 @@ ON_ROBOT = {
     "operational_mobility": 'geomctrl.operational_space.mobility(robot, q, "frame")',
     **_each("christoffel_symbols riemann_curvature ricci_curvature scalar_curvature",
             "geomctrl.papers.curvature.{name}(robot, q)"),
-    **_each("momentum_regressor momentum_rate_regressor", "geomctrl.derivatives.{name}(robot, q, v)"),
     "inverse_dynamics_second_derivatives": "geomctrl.derivatives.inverse_dynamics_second_derivatives(robot, q, v, a)",
     **_each("to_pinocchio to_mujoco", "geomctrl.interop.{name}_model(robot)"), "from_mjcf": "geomctrl.load_mjcf(path)",
     "geometric_sensitivity": "geomctrl.papers.sensitivities.geometric_sensitivity(robot, q, v, a)",

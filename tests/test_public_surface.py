@@ -16,25 +16,25 @@ SLACK = 4  # if a part has so many callables less than its maximum, the maximum 
 # What each part has today. An entry grows only for a new implementation of a contract: a monitor, a law, an
 # actuator.
 MAXIMUM = {
-    "": 120,
+    "": 119,
     "actuators": 20,
     "control": 5,
-    "controllers": 47,
-    "derivatives": 8,
+    "controllers": 43,
+    "derivatives": 6,
     "friction": 6,
-    "groups": 29,
-    "identification": 45,
+    "groups": 25,
+    "identification": 43,
     "inertia": 11,
     "integrators": 7,
-    "interop": 15,
+    "interop": 14,
     "measures": 9,
     "models": 16,
-    "monitors": 17,
+    "monitors": 12,
     "operational_space": 4,
     "papers": 94,
     "references": 6,
     "sensors": 10,
-    "testing": 51,
+    "testing": 44,
 }
 WITH_MORE_PARAMETERS: dict[str, int] = {}
 WITHOUT_DOCSTRING = 0  # callables
@@ -68,7 +68,7 @@ def test_no_part_grows(surface):
 
 def test_the_whole_surface_does_not_grow(surface):
     total = len(surface) - counts(surface)["papers"]
-    assert total <= max(CALLABLES, sum(n for part, n in MAXIMUM.items() if part != "papers"))
+    assert total <= CALLABLES
 
 
 def test_attributes_of_robot():

@@ -20,8 +20,9 @@ import geomctrl as gc
 from geomctrl import models
 from geomctrl.control.references import Sinusoids
 from geomctrl.controllers import ComputedTorque, SlotineLi
-from geomctrl.identification import Dataset, Filtering, LoadReport, RegressorModel, identify_load
+from geomctrl.identification import Dataset, Filtering, RegressorModel, identify_load
 from geomctrl.identification.excitation import optimize
+from geomctrl.identification.loads import LoadReport
 
 MASS, COM, RADII = 2.0, np.array([0.03, -0.02, 0.08]), np.array([0.05, 0.06, 0.04])  # kg, m in the flange's frame, m
 VISCOUS, COULOMB, SMOOTHING = 0.4, 0.25, 0.02  # N m s/rad, N m, rad/s

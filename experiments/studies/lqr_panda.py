@@ -67,7 +67,7 @@ def responses(robot: gc.Robot, q_d: np.ndarray, K: np.ndarray, system, x0: np.nd
     loop = control.interconnect([plant, law], inplist=[], outlist=states, check_unused=False)
     solved = control.input_output_response(loop, t, 0.0, x0, solve_ivp_kwargs={"rtol": 1e-9, "atol": 1e-12}).states.T
 
-    q0, v0 = interop.from_state(robot, x0, q_d)
+    q0, v0 = robot.integrate(q_d, x0[: robot.nv]), x0[robot.nv :]
     run = gc.simulate(robot, LQR(robot, q_d, K), q0, v0, t_end, dt, monitors="default")
     return linear, solved, interop.to_state(robot, run.q, run.v, q_d), run
 

@@ -22,6 +22,7 @@ import numpy as np
 from cyclopts import Parameter, validators
 
 from geomctrl import controllers, models, references, testing
+from geomctrl.testing.certificates.certificate import LyapunovCertificate
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.script import run_script
@@ -40,7 +41,7 @@ CLAIMS: list[tuple[float, dict[str, Any]]] = [  # by how much the gains are larg
 ]
 
 
-def certificate(gain: float, claim: dict[str, Any], seconds: float) -> testing.LyapunovCertificate:
+def certificate(gain: float, claim: dict[str, Any], seconds: float) -> LyapunovCertificate:
     robot = models.panda()
     law = controllers.Passivity(robot, references.hold(robot, Q_D), LAMBDA, gain * K, strict=True)
     budget = testing.Budget(boxes=10_000_000, seconds=seconds)

@@ -18,11 +18,11 @@ from geomctrl.identification import (
     Reading,
     RegressorModel,
     Validation,
-    load_columns,
 )  # fmt: skip
 from geomctrl.identification.estimators import named
 from geomctrl.identification.estimators.estimate import OPTION_HELP
 from geomctrl.identification.findings import ignorable
+from geomctrl.identification.model.columns import load_columns
 from geomctrl.models import update_model_file
 from geomctrl.models.io import in_place
 from geomctrl.models.io.model_file import file_format
@@ -179,7 +179,7 @@ class ModelOptions:
         Path | None,
         Parameter(
             help="TOML file with tables \\[[column]]: torques of known shape and unknown amplitude, as formulas; see"
-            " `geomctrl.identification.load_columns`."
+            " `geomctrl.identification.model.columns.load_columns`."
         ),
     ] = None
 

@@ -58,7 +58,7 @@ class Loop:
             raise ArgumentError(f"v0: expected one velocity ({robot.nv},), got shape {v0.shape}")
         _require_same_joints(controller, robot)
         z0, self.z_group = _start(controller, robot, q0, v0)
-        x0 = plant.state_at_start(q0, v0)
+        x0 = plant._state_at_start(q0, v0)
         nx = 0 if x0 is None else len(x0)
         self.z_shape = None if z0 is None else z0.shape
         self.group = _group_of_states(configuration_group(robot), robot.nv, self.z_group, nx)

@@ -27,8 +27,8 @@ from .compiled.comparison import Comparison, fill_work_buffers, spread_rows
 from .compiled.lane_memory import LaneMemory
 from .compiled.machine import SAMPLE, STEP, Machine
 from .contracts import Controller, evaluated_once
-from .monitors import VIOLATED, Finding, Monitor, Replay
-from .monitors.replay import confirm, finding
+from .monitors import VIOLATED, Finding, Monitor
+from .monitors.replay import Replay, confirm, finding
 from .options import SimulationOptions
 from .plant import Plant, plant_of
 from .record import Record

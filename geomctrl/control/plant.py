@@ -207,7 +207,7 @@ class Plant(ReadableRepr):
         """Actuators that act at samples; they are the first of the chain."""
         return () if self._chain is None else self._chain.links[: self._chain.sampled]
 
-    def state_at_start(self, q0: np.ndarray, v0: np.ndarray) -> np.ndarray | None:
+    def _state_at_start(self, q0: np.ndarray, v0: np.ndarray) -> np.ndarray | None:
         """Initial state x (nx,) of the whole plant for a robot that starts at q0, v0; None without any."""
         q0, v0, parts = one_state("q0", q0, self.robot.nq), one_state("v0", v0, self.robot.nv), []
         if overrides(type(self), Plant, "start"):
@@ -424,7 +424,7 @@ class Plant(ReadableRepr):
         if not self.has_state:
             raise ArgumentError(f"x: expected None, as the plant has no state of its own, got {x!r:.60}")
         if x is None:
-            raise ArgumentError("x: expected the plant's own state, as of state_at_start, got None")
+            raise ArgumentError("x: expected the plant's own state, such as run.x[0], got None")
         a, states = checked("x", x, ()), self._other_states
         own = overrides(type(self), Plant, "start")
         if a.ndim != 1 or (len(a) <= states if own else len(a) != states):

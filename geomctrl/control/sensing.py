@@ -215,7 +215,7 @@ def sensing_of(plant: Any, control_dt: float | None, dt: float, steps: Any) -> S
     if control_dt is None:
         cause = "sensors, which sample" if plant.sensors else f"a {links[0].name}, which acts at samples"
         raise ArgumentError(f"control_dt: expected a multiple of dt, as the plant has {cause}; got None")
-    x0 = plant.state_at_start(plant.robot.neutral(), np.zeros(plant.robot.nv))
+    x0 = plant._state_at_start(plant.robot.neutral(), np.zeros(plant.robot.nv))
     zero = Truth(0.0, plant.robot.neutral(), np.zeros(plant.robot.nv), np.zeros(plant.inputs), x0, plant)
     places: list[Place] = []
     for number, sensor in enumerate((*plant.sensors, *links)):

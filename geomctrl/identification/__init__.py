@@ -26,7 +26,6 @@ NAMES = {
     "Filtering": "settings",
     "JointMapping": "logs",
     "KnownLoad": "drives",
-    "LoadReport": "loads",
     "Reading": "logs",
     "RecursiveLeastSquares": "online",
     "RegressorModel": "model.regressor_model",
@@ -46,7 +45,6 @@ NAMES = {
     "fit_friction": "model.friction_curves",
     "identify": "pipeline",
     "identify_load": "loads",
-    "load_columns": "model.columns",
 }
 
 __all__ = sorted(NAMES)  # pyright: ignore[reportUnsupportedDunderAll]

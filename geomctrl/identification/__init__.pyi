@@ -10,7 +10,6 @@ from .estimators import ESTIMATORS as ESTIMATORS
 from .estimators import Estimate as Estimate
 from .estimators import choose_prior as choose_prior
 from .estimators import fit as fit
-from .loads import LoadReport as LoadReport
 from .loads import WristSensor as WristSensor
 from .loads import identify_load as identify_load
 from .logs import Dataset as Dataset
@@ -18,7 +17,6 @@ from .logs import JointMapping as JointMapping
 from .logs import Reading as Reading
 from .model.columns import Column as Column
 from .model.columns import Curve as Curve
-from .model.columns import load_columns as load_columns
 from .model.friction_curves import fit_curves as fit_curves
 from .model.friction_curves import fit_friction as fit_friction
 from .model.regressor_model import RegressorModel as RegressorModel

@@ -13,13 +13,12 @@ from .mujoco_model import to_mujoco_model
 from .mujoco_plant import mujoco_plant
 from .pinocchio_model import to_pinocchio_model
 from .states import from_mujoco, from_pinocchio, to_mujoco, to_pinocchio
-from .systems import from_state, nonlinear_system, state_space, to_state
+from .systems import nonlinear_system, state_space, to_state
 
 __all__ = [
     "EnvironmentOptions",
     "from_mujoco",
     "from_pinocchio",
-    "from_state",
     "gymnasium_env",
     "mujoco_plant",
     "nonlinear_system",

@@ -115,7 +115,7 @@ def plant_to_fmu(
     states = _state_of(robot, q0, v0, "output", "BEFORE_THE_FIRST_STEP")
     variables = [states[0], Variable("tau", (inputs,), "input", "continuous", "ALWAYS", np.zeros(inputs), meaning)]
     variables += states[1:]
-    x0 = plant.state_at_start(robot.neutral(), np.zeros(robot.nv))
+    x0 = plant._state_at_start(robot.neutral(), np.zeros(robot.nv))
     if x0 is not None:
         meaning = "state of actuators, friction and subclass"
         variables.append(Variable("x", x0.shape, "local", "continuous", "NEVER", None, meaning))

@@ -12,10 +12,9 @@ import control
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import ArgumentError
-from geomctrl.mechanism.configuration import ConfigurationGroup, difference, integrate
+from geomctrl.mechanism.configuration import ConfigurationGroup, difference
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.mechanism.states import as_batch, one_configuration
 from geomctrl.robot import Robot
@@ -39,15 +38,6 @@ def to_state(robot: Robot, q: ArrayLike, v: ArrayLike, q0: ArrayLike | None = No
     base = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
     x = np.concatenate((difference(robot, np.tile(base, (len(q), 1)), q), v), axis=-1)
     return x.reshape(*lead, 2 * robot.nv)
-
-
-def from_state(robot: Robot, x: ArrayLike, q0: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return (q (..., nq), v (..., nv)) for x (..., 2 nv): the inverse of `to_state`."""
-    require_robot("robot", robot)
-    x = checked("x", x, (2 * robot.nv,))
-    e, v = x[..., : robot.nv], x[..., robot.nv :]
-    base = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
-    return integrate(robot, np.broadcast_to(base, (*e.shape[:-1], robot.nq)), e), v.copy()
 
 
 def state_space(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, name: str | None = None):

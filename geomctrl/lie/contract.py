@@ -35,7 +35,8 @@ class LieGroup(Protocol):
     7. `residual(a)` is a distance of `a` from the group, 0 for group elements. `random(rng)` draws an element.
     8. Wrong shapes, nan, infinity and anything but real numbers raise ArgumentError. A group is immutable and hashable,
        compares by value and has a repr that evaluates to it.
-    9. A group may define `rotation(x)`, the largest rotation angle [rad] of exp(x), max |Im eig ad(x)|; `dexp` is
+    9. A group of matrices may define `hat(x)`, the matrix of an algebra vector, and its inverse `vee(X)`. A group may
+       define `rotation(x)`, the largest rotation angle [rad] of exp(x), max |Im eig ad(x)|; `dexp` is
        singular at 2 pi. The function `rotation` computes it for groups without it, more slowly.
     """
 

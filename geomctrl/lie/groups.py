@@ -95,8 +95,6 @@ class SO3(MatrixGroup):
     ad = staticmethod(of_rotations.ad)
     dexp = staticmethod(of_rotations.dexp)
     dexp_inv = staticmethod(of_rotations.dexp_inv)
-    to_quaternion = staticmethod(of_rotations.to_quaternion)
-    from_quaternion = staticmethod(of_rotations.from_quaternion)
 
     def random(self, rng):
         """Return a uniformly distributed rotation, from the QR factors of a normal matrix."""

@@ -173,7 +173,7 @@ def pose_error(T: ArrayLike, T_d: ArrayLike, form: PoseError = "log") -> np.ndar
         e_R = np.stack((S[..., 2, 1], S[..., 0, 2], S[..., 1, 0]), axis=-1)
         p = (a[..., :3, :3].swapaxes(-1, -2) @ p[..., None])[..., 0]
     else:
-        e_R = so3.log(R) if form == "decoupled" else so3.to_quaternion(R, "wxyz")[..., 1:]
+        e_R = so3.log(R) if form == "decoupled" else so3.quaternion(R)[..., 1:]
     return np.concatenate((e_R, p), axis=-1)
 
 

@@ -8,12 +8,10 @@ Sources: Park and Chung 2005 section II; Ploen 1999 section 2. `dexp` is right-t
 wdot) exp(w), so the body-fixed angular velocity of exp(w) is dexp(-w) wdot.
 """
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice
+from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import so3 as kernels
 from geomctrl.tracing.numbers import holds
@@ -21,8 +19,6 @@ from geomctrl.tracing.numbers import holds
 from .contract import differential, over_batch, require_rotation
 
 SKEW_TOLERANCE = 1e-9  # |A + A^T| above which vee refuses A, relative to max(1, |A|)
-UNIT_TOLERANCE = 1e-3  # largest accepted ||Q| - 1| of a quaternion: log files keep about four digits
-Order = Literal["xyzw", "wxyz"]
 
 
 def hat(w: ArrayLike) -> np.ndarray:
@@ -127,64 +123,9 @@ def dexp_inv(w: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
     return differential(kernels.dexp_inv_many, ("w", "y"), 3, w, y)
 
 
-# --- quaternions, for data -----------------------------------------------------------------------------------------
-
-
-def to_quaternion(R: ArrayLike, order: Order) -> np.ndarray:
-    """Return the unit quaternion of a rotation matrix, with a real part that is not negative.
-
-    Parameters
-    ----------
-    R : array_like, shape (..., 3, 3)
-        Rotation matrix.
-    order : {"xyzw", "wxyz"}
-        Position of the real part w: "xyzw" for ROS, Pinocchio and scipy, "wxyz" for MuJoCo, Drake and Eigen's
-        constructor.
-
-    Returns
-    -------
-    ndarray, shape (..., 4)
-
-    Raises
-    ------
-    ArgumentError
-        If R is not a rotation.
-    """
-    choice("order", order, ("xyzw", "wxyz"))
-    Q = over_batch(kernels.quaternion_many, 2, _rotation(R))
-    return Q if order == "wxyz" else np.concatenate((Q[..., 1:], Q[..., :1]), axis=-1)
-
-
-def from_quaternion(Q: ArrayLike, order: Order) -> np.ndarray:
-    """Return the rotation matrix (..., 3, 3) of a unit quaternion Q (..., 4).
-
-    Parameters
-    ----------
-    Q : array_like, shape (..., 4)
-        Quaternion. A length within 1e-3 of 1 is normalised.
-    order : {"xyzw", "wxyz"}
-        Position of the real part, as for `to_quaternion`.
-
-    Returns
-    -------
-    ndarray, shape (..., 3, 3)
-
-    Raises
-    ------
-    ArgumentError
-        If the length is farther from 1.
-    """
-    choice("order", order, ("xyzw", "wxyz"))
-    a = checked("Q", Q, (4,))
-    size = np.sqrt((a * a).sum(axis=-1))
-    if not holds(np.abs(size - 1.0) <= UNIT_TOLERANCE):
-        raise ArgumentError(
-            f"Q: expected unit quaternions, got a length of {size.flat[np.abs(size - 1.0).argmax()]:.6g}"
-        )
-    a = a / size[..., None]
-    w, n = (a[..., 0], a[..., 1:]) if order == "wxyz" else (a[..., 3], a[..., :3])
-    N = hat(n)
-    return np.eye(3) + 2.0 * (w[..., None, None] * N + N @ N)
+def quaternion(R: ArrayLike) -> np.ndarray:
+    """Return the unit quaternions (w, x, y, z) (..., 4), w >= 0, of rotations R (..., 3, 3)."""
+    return over_batch(kernels.quaternion_many, 2, _rotation(R))
 
 
 def _rotation(R: ArrayLike) -> np.ndarray:

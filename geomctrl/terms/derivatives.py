@@ -32,7 +32,6 @@ from geomctrl.other_names import unknown_names
 
 from .batches import ONE, REFUSED, check_threads, over_states, plain
 from .dynamics import coriolis_transpose_product
-from .regressor import momentum_rate_regressor, momentum_regressor
 
 __all__ = [
     "coriolis_transpose_product",
@@ -41,8 +40,6 @@ __all__ = [
     "inverse_dynamics_second_derivatives",
     "linearize",
     "mass_matrix_derivative",
-    "momentum_rate_regressor",
-    "momentum_regressor",
 ]
 
 if not TYPE_CHECKING:  # type checkers report unknown names themselves

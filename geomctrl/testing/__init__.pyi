@@ -1,7 +1,5 @@
 # What geomctrl/testing/__init__.py loads when asked, for type checkers; a test compares the two.
-from .certificates.certificate import LyapunovCertificate as LyapunovCertificate
 from .certificates.recheck import CheckError as CheckError
-from .certifying import Certificate as Certificate
 from .certifying import Ellipsoid as Ellipsoid
 from .certifying import certify as certify
 from .certifying import recheck as recheck
@@ -9,7 +7,6 @@ from .closed_loop import ClosedLoop as ClosedLoop
 from .contraction import assert_contracting as assert_contracting
 from .contraction import contraction_rate as contraction_rate
 from .counterexample import Counterexample as Counterexample
-from .domain import State as State
 from .lyapunov import assert_lyapunov as assert_lyapunov
 from .lyapunov import lyapunov_at as lyapunov_at
 from .lyapunov_certificates import certify_lyapunov as certify_lyapunov
@@ -37,7 +34,6 @@ from .stability import assert_exponential as assert_exponential
 from .stability import assert_input_to_state_stable as assert_input_to_state_stable
 from .stability import exponential_rate as exponential_rate
 from .stability import input_to_state_gain as input_to_state_gain
-from .tubes.held import SampledCertificate as SampledCertificate
 from .tubes.held import certify_sampled as certify_sampled
 from .tubes.held import largest_certified_control_dt as largest_certified_control_dt
 from .tubes.reaching import reach as reach

@@ -68,8 +68,9 @@ def certify(
     Returns
     -------
     Certificate
-        True if the claim is proved. A refuted one has a rigorously verified counterexample; an undecided one reports
-        what remains.
+        True if the claim is proved. `status` is "proved", "refuted" or "undecided"; `bound` an upper bound of f where
+        the claim is settled; `counterexample` is rigorously verified; `left` is what remains of an undecided claim;
+        `boxes` and `seconds` are the cost. `save(path)` writes a proof for `recheck`.
 
     Raises
     ------

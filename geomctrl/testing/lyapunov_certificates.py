@@ -88,7 +88,10 @@ def certify_lyapunov(
     Returns
     -------
     LyapunovCertificate
-        True if everything is proved.
+        True if everything is proved. `status` is "proved", "refuted", "undecided", or "semidefinite" if only V' <= 0 is
+        proved; V <= `level` is the largest sublevel set known to lie in the box; solutions from there end below
+        `ends_in`; `counterexample` violates a refuted claim; `boxes` and `seconds` are the cost. `print` shows it as
+        text, `save(path)` writes a proof for `recheck_lyapunov`.
 
     Raises
     ------

@@ -13,7 +13,8 @@ import numpy as np
 from geomctrl.arguments import instance, path_of
 from geomctrl.errors import ModelError
 from geomctrl.files import whole, write_text
-from geomctrl.lie import se3, so3
+from geomctrl.lie import se3
+from geomctrl.lie.so3 import quaternion
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
@@ -341,7 +342,7 @@ def _joint(joint: Joint, S: np.ndarray, parent: int) -> dict[str, str]:
 
 
 def _placed(name: str, T: np.ndarray) -> dict[str, str]:
-    return {"name": name, "pos": number_text(T[:3, 3]), "quat": number_text(so3.to_quaternion(T[:3, :3], "wxyz"))}
+    return {"name": name, "pos": number_text(T[:3, 3]), "quat": number_text(quaternion(T[:3, :3]))}
 
 
 def save_c_header(

@@ -133,7 +133,7 @@ def test_a_list_is_the_sum_of_its_models():
     np.testing.assert_allclose(both.torque(v, load, x), expected, rtol=1e-15)
     plant = gc.Plant(ARM, parts)
     assert isinstance(plant.friction, CombinedFriction)
-    assert plant.state_at_start(Q0, V0).shape == (2,)
+    assert plant._state_at_start(Q0, V0).shape == (2,)
     assert not both.is_linear
     assert CombinedFriction(parts[::2], 2).is_linear
 

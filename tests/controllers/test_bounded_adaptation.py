@@ -173,7 +173,7 @@ def test_estimates_rest_where_the_error_is_what_disturbances_explain():
 
 def test_projection_keeps_the_promise_in_the_whole_ball():
     law = controllers.SmoothProjection(ARM, MOTION, radius=1.0)
-    assert law.distance(law.true_parameters(gc.Plant(LOADED))) < 1.0
+    assert law._distance(law.true_parameters(gc.Plant(LOADED))) < 1.0
     testing.assert_lyapunov(law, LOADED, states=10, search=1000, runs=1, bound=True)
 
 
@@ -202,7 +202,7 @@ def test_projection_has_its_closed_form_in_v():
     law = controllers.SmoothProjection(ARM, MOTION, Gamma=rng.uniform(0.01, 1.0, 20), radius=0.5)
     plant, held = gc.Plant(LOADED), 0
     true = law.true_parameters(plant)
-    assert law.distance(true) < 1.0
+    assert law._distance(true) < 1.0
     for t, q, v, _ in states(law, 40):
         z = law.sample_state(rng, plant)
         s, x = law.sliding(t, q, v).s, controllers.SlotineLi(ARM, MOTION, Gamma=law.Gamma)(t, q, v, z).z_rate
@@ -224,9 +224,9 @@ def test_estimates_do_not_leave_the_ball():
         gc.simulate(heavy, c, q0, v0, 3.0, 2e-3, monitors=None)
         for c in (law, controllers.SlotineLi(ARM, MOTION, rate=5.0))
     )
-    assert max(law.distance(z) for z in free.z) > 1.2
+    assert max(law._distance(z) for z in free.z) > 1.2
     # steps are tangents of the boundary
-    assert 1.0 < max(law.distance(z) for z in run.z) <= np.sqrt(1.1) * (1.0 + 1e-4)
+    assert 1.0 < max(law._distance(z) for z in run.z) <= np.sqrt(1.1) * (1.0 + 1e-4)
 
 
 @pytest.mark.parametrize(

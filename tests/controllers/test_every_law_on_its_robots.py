@@ -38,12 +38,12 @@ def is_bounded(law, plant):
 
 def is_bounded_for_uncertain_parameters(law, plant):
     near = plant.robot.with_payload(0.03 * float(law.robot.parameters[:, 0].mean()), (0.05, 0.0, 0.02))
-    assert 0.0 < law.distance(gc.Plant(near)) < law.rho
+    assert 0.0 < law._distance(gc.Plant(near)) < law.rho
     is_bounded(law, gc.Plant(near))
 
 
 def holds_in_its_ball(law, plant):
-    assert 0.0 < law.distance(law.true_parameters(plant)) < 1.0
+    assert 0.0 < law._distance(law.true_parameters(plant)) < 1.0
     holds(law, plant, bound=True)
 
 

@@ -20,7 +20,7 @@ def law(**options):
 def test_it_ends_in_a_ball():
     """V' <= W + c + s . d, and s . d <= s . K s / 2 + d . K^-1 d / 2."""
     c = law()
-    assert 0.0 < c.distance(gc.Plant(LOADED)) < c.rho
+    assert 0.0 < c._distance(gc.Plant(LOADED)) < c.rho
     weakest = float(np.linalg.eigvalsh(c.K)[0])
     testing.assert_input_to_state_stable(
         c,
@@ -52,7 +52,7 @@ def test_the_allowance_is_reached_by_the_worst_parameters():
     g = c.robot.regressor(q, np.zeros(2), np.zeros(2)).T @ np.array([1.0, 0.0])  # Y^T s for slow s along joint 1
     off = -c.rho * c.D * g / np.sqrt(g @ (c.D * g))
     plant = ARM.with_parameters(ARM.parameters.ravel() + off)
-    assert c.distance(gc.Plant(plant)) == pytest.approx(c.rho, rel=1e-9)
+    assert c._distance(gc.Plant(plant)) == pytest.approx(c.rho, rel=1e-9)
     excess = worst_excess(c, plant)
     assert 0.9 * c.allowance(None) < excess <= c.allowance(None) * (1.0 + 1e-9)
 

@@ -50,12 +50,12 @@ def test_v_falls_as_told_wherever_it_has_a_gradient():
 
 def test_the_time_is_that_of_the_slowest_fall():
     """V' = - k1 (V / top)^1/2 gives V^1/2 = V_0^1/2 - k1 t / (2 top^1/2): zero for the last joint at
-    `convergence_time`.
+    `_convergence_time`.
     """
     law = controllers.SuperTwisting(ARM, MOTION, rate=[30.0, 80.0])
     top = np.linalg.eigvalsh(super_twisting.P)[1]
     for s, z in RNG.normal(size=(5, 2, 2)):
-        left = np.sqrt(law._strict_energy(s, 9.0 * z)) - law.k1 * law.convergence_time(s, 9.0 * z) / (
+        left = np.sqrt(law._strict_energy(s, 9.0 * z)) - law.k1 * law._convergence_time(s, 9.0 * z) / (
             2.0 * np.sqrt(top)
         )
         assert left.max() == pytest.approx(0.0, abs=1e-12)
@@ -65,7 +65,7 @@ def test_the_time_is_that_of_the_slowest_fall():
 def test_s_is_zero_within_the_time_that_v_bounds():
     law = controllers.SuperTwisting(ARM, MOTION, rate=20.0)
     q0, v0 = MOTION(0.0).q, np.array([0.4, -0.8])
-    end = law.convergence_time(law.sliding(0.0, q0, v0).s, law.start())
+    end = law._convergence_time(law.sliding(0.0, q0, v0).s, law.start())
     run = gc.simulate(ARM, law, q0, v0, end, end / 8000.0, monitors=None, options=gc.SimulationOptions(every=8))
     s = np.abs(run.signals["s"])
     assert 0.1 < end < 3.0

@@ -9,7 +9,8 @@ from lib import logs
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError
-from geomctrl.identification import RegressorModel, load_columns
+from geomctrl.identification import RegressorModel
+from geomctrl.identification.model.columns import load_columns
 
 LOGS = Path(__file__).parents[2] / "experiments" / "logs"
 ARM = models.two_link()

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import geomctrl as gc
-from geomctrl import derivatives, models, testing
+from geomctrl import models, testing
+from geomctrl.terms import regressor
 
 RNG = np.random.default_rng(11)
 TREE = testing.random_robot(RNG, ["free", "spherical", "revolute", "cylindrical"], [-1, 0, 0, 2])
@@ -28,7 +29,7 @@ def armature(robot):
 def test_momentum_is_linear_in_the_parameters(robot):
     for _ in range(3):
         q, v = robot.random_configuration(RNG), RNG.normal(size=robot.nv)
-        p = derivatives.momentum_regressor(robot, q, v) @ robot.parameters.ravel() + armature(robot) * v
+        p = regressor.momentum_regressor(robot, q, v) @ robot.parameters.ravel() + armature(robot) * v
         np.testing.assert_allclose(p, robot.mass_matrix(q) @ v, rtol=1e-10, atol=1e-11)
 
 
@@ -38,7 +39,7 @@ def test_its_rate_is_the_transposed_coriolis_force_less_gravity(robot):
     for form in ("ploen", "adjoint"):
         q, v, tau = robot.random_configuration(RNG), RNG.normal(size=robot.nv), RNG.normal(size=robot.nv)
         terms = robot.terms(q, v, form=form)
-        rate = derivatives.momentum_rate_regressor(robot, q, v) @ robot.parameters.ravel()
+        rate = regressor.momentum_rate_regressor(robot, q, v) @ robot.parameters.ravel()
         np.testing.assert_allclose(rate, terms.C.T @ v - terms.g, rtol=1e-10, atol=1e-10)
         a = robot.forward_dynamics(q, v, tau)
         np.testing.assert_allclose(rate + tau, terms.M @ a + terms.Mdot @ v, rtol=1e-8, atol=1e-8)
@@ -47,7 +48,7 @@ def test_its_rate_is_the_transposed_coriolis_force_less_gravity(robot):
 def test_batches_and_wrong_arguments():
     robot = ROBOTS["panda"]
     q, v = RNG.normal(size=(2, 3, 7)), RNG.normal(size=(2, 3, 7))
-    for function in (derivatives.momentum_regressor, derivatives.momentum_rate_regressor):
+    for function in (regressor.momentum_regressor, regressor.momentum_rate_regressor):
         term = functools.partial(function, robot)
         found = term(q, v)
         assert found.shape == (2, 3, 7, 70)

@@ -388,10 +388,12 @@ def test_of_random_robots(case):
 # --- counterexamples ---------------------------------------------------------------------------------------------
 
 SMALL = """
+from geomctrl.testing.domain import State
+
 class Broken(AssertionError):
     def __init__(self, t, q, v, z=None):
         super().__init__(f"too large at q = {q}")
-        self.state = testing.State(t, np.array(q), np.array(v), z)
+        self.state = State(t, np.array(q), np.array(v), z)
 
 def assert_small(limit, tries, z=None):
     "That q[0] is within `limit`, at states known and at such as tried."

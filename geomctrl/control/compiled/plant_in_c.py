@@ -94,7 +94,7 @@ def require_exportable(plant: Plant) -> None:
 
 def _units(plant: Plant, name: str) -> list[c_files.Unit]:
     robot, copies = plant.robot, SymbolicCopies()
-    x0 = plant.state_at_start(robot.neutral(), np.zeros(robot.nv))
+    x0 = plant._state_at_start(robot.neutral(), np.zeros(robot.nv))
     nq, n, nx = robot.nq, robot.nv, 0 if x0 is None else x0.size
     q, v, tau = (c.Parameter(key, size, MEANINGS[key]) for key, size in (("q", nq), ("v", n), ("tau", plant.inputs)))
     tau = tau._replace(meaning="command" if plant.actuators else tau.meaning)
@@ -106,7 +106,7 @@ def _units(plant: Plant, name: str) -> list[c_files.Unit]:
     units = []
     with copies.used():
         if nx:
-            start = traced(clone.state_at_start, (nq,), (n,), name=f"{owner}.start").trace
+            start = traced(clone._state_at_start, (nq,), (n,), name=f"{owner}.start").trace
             units.append(_unit(f"{name}_start", "The initial state x", start, [q, v], [x]))
         shapes = [(y.size,) for y in (q, v, *states, tau)]
         field = traced(

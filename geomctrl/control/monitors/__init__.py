@@ -17,7 +17,6 @@ from .holding import Holding
 from .limits import JointLimits
 from .lyapunov import LyapunovDecrease
 from .monitor import HELD, NOT_MEASURED, UNRESOLVED, VIOLATED, Finding, Monitor
-from .replay import Replay
 from .skew import Skew
 
 __all__ = [
@@ -32,7 +31,6 @@ __all__ = [
     "JointLimits",
     "LyapunovDecrease",
     "Monitor",
-    "Replay",
     "Sample",
     "Skew",
     "default_monitors",

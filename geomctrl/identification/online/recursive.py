@@ -25,7 +25,7 @@ from geomctrl.identification.estimators.least_squares import prior_of
 from geomctrl.identification.model.compressed import Compressed
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.robot import Robot
-from geomctrl.terms import derivatives
+from geomctrl.terms import regressor
 
 from .square_root import forgotten, forgotten_along, taken_in
 
@@ -59,8 +59,8 @@ class MomentumFilter:
         """Y_p and H - F, (nv, size) each."""
         model, robot = self.model, self.model.robot
         Y, rate = np.zeros((2, robot.nv, model.size))
-        Y[:, : model.inertial] = derivatives.momentum_regressor(robot, q, v)
-        rate[:, : model.inertial] = derivatives.momentum_rate_regressor(robot, q, v)
+        Y[:, : model.inertial] = regressor.momentum_regressor(robot, q, v)
+        rate[:, : model.inertial] = regressor.momentum_rate_regressor(robot, q, v)
         still = model.regressor(q[None], v[None], np.zeros((1, robot.nv)))[0]
         moving = model.regressor(q[None], v[None], v[None])[0]
         rotors = model.by_kind["rotor"]

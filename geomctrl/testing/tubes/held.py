@@ -124,6 +124,9 @@ def certify_sampled(
     Returns
     -------
     SampledCertificate
+        True if the claim is proved. `status` is "proved", "refuted" or "undecided"; `share_left` is the fraction of the
+        box that is not decided; `counterexample` is a state (q, v) after which V is not smaller; `boxes` and `seconds`
+        are the cost.
 
     Raises
     ------

@@ -106,12 +106,12 @@ class Certificate:
 
         Raises ArgumentError if the claim is not proved, or if there were too many boxes to keep.
         """
-        path, arrays = path_of("path", path), self.arrays()
+        path, arrays = path_of("path", path), self._arrays()
         with files.whole(path) as file:
             np.savez(file, **arrays)
         return path
 
-    def arrays(self) -> dict[str, Any]:
+    def _arrays(self) -> dict[str, Any]:
         """The contents of the file that `save` writes."""
         if not self:
             raise ArgumentError(f"certificate: expected one that is proved, got one that is {self.status}")

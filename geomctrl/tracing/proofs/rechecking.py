@@ -109,7 +109,7 @@ INVALID_FILE_ERRORS = KeyError, ValueError, TypeError, IndexError, AttributeErro
 
 
 def _arrays(proof: Any) -> dict[str, Any]:
-    own = getattr(proof, "arrays", None)
+    own = getattr(proof, "_arrays", None)
     if own is not None:
         return own()
     try:

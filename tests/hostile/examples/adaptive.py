@@ -26,8 +26,6 @@ LAWS = {  # for each class its own arguments, and those for the options of `Slot
     "DREM": ({}, {**BODY, "forgetting": POSITIVE["forgetting"]}),
 }
 EXAMPLES = {
-    "derivatives.momentum_regressor": Example({"robot": ROBOT, "q": Q, "v": V}),
-    "derivatives.momentum_rate_regressor": Example({"robot": ROBOT, "q": Q, "v": V}),
     "controllers.NaturalAdaptation": Example({**SLIDING, **BODY, "rate": POSITIVE["rate"], "form": "ploen"}),
     "controllers.NaturalAdaptation#friction": Example({"robot": ROBOT, "reference": REFERENCE, "friction": FRICTION}),
     "controllers.Robust": Example({**SLIDING, "rho": POSITIVE["rho"], "eps": POSITIVE["eps"], "form": "ploen"}),
@@ -62,7 +60,6 @@ for law in MADE:
         "sample_state": {"rng": rng(), **plant},
         "estimate": {"z": z},
         "strict_energy": {"s": V, "z": z},
-        "convergence_time": {"s": V, "z": z},
     }.items():
         if method in public:
             EXAMPLES[f"{name}.{method}"] = Example(arguments, law, compare=method != "sample_state")

@@ -26,8 +26,6 @@ TANK = controllers.EnergyTank(controllers.PDGravity(ROBOT, Q), IMPEDANCE)
 TASK = {"frame": FRAME, "axes": "xz", "posture": (25.0, 10.0)}
 
 EXAMPLES = {
-    "groups.SO3.to_quaternion": Example({"R": R, "order": "xyzw"}),
-    "groups.SO3.from_quaternion": Example({"Q": np.array([0.0, 0.0, 0.0, 1.0]), "order": "xyzw"}),
     "groups.SE3.pose_error": Example({"T": T, "T_d": se3.exp(X), "form": "geometric"}),
     "Robot.inverse_kinematics": Example(
         {
@@ -76,7 +74,6 @@ EXAMPLES = {
             "frame": FRAME,
         }
     ),
-    "controllers.MomentumObserver.residual": Example({"q": POSTURE, "v": X, "z": X}, OBSERVER),
     "controllers.EnergyTank": Example(
         {
             "passive": controllers.PDGravity(ROBOT, Q),

@@ -223,8 +223,6 @@ LEFT_OUT = (
                 for x in ("start", "measure", "confirm")
                 if f"monitors.{m}.{x}" not in EXAMPLES
             ),
-            "monitors.Replay",
-            *(f"monitors.Replay.{x}" for x in ("after", "beyond", "split", "state")),
         ),
         "called by a running loop, with samples that it made",
     )

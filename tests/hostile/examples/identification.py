@@ -351,9 +351,9 @@ EXAMPLES = {
         },
         compare=False,
     ),
-    "identification.LoadReport.text": Example({}, Fresh(load_report)),
-    "identification.LoadReport.tables": Example({}, Fresh(load_report)),
-    "identification.LoadReport.save": Example({"folder": path("load")}, Fresh(load_report)),
+    "LoadReport.text": Example({}, Fresh(load_report)),
+    "LoadReport.tables": Example({}, Fresh(load_report)),
+    "LoadReport.save": Example({"folder": path("load")}, Fresh(load_report)),
     "identification.drive_gains": Example(
         {
             "robot": ROBOT,
@@ -377,7 +377,6 @@ EXAMPLES = {
         {"robot": ROBOT, "path": path("model.json"), "extra": Argument({"note": "x"}, "mapping")}
     ),
     "models.load_extra": Example({"path": save_model(ROBOT, FOLDER / "robot.json")}),
-    "identification.load_columns": Example({"path": FOLDER / "columns.toml", "robot": ROBOT}, compare=False),
     "models.save": Example(
         {"robot": ROBOT, "path": path("robot.h"), "extra": Argument({}, "mapping"), "name": words("robot")}
     ),
@@ -484,7 +483,7 @@ LEFT_OUT = dict.fromkeys(
         "Compressed",
         "CurveFit",
         "DriveGains",
-        "identification.LoadReport",
+        "LoadReport",
         "PriorChoice",
         "OutputErrorFit",
         "identification.excitation.Excitation",

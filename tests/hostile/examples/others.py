@@ -48,6 +48,7 @@ DOMAIN = {"t": (0.5, 1.0), "q": (-0.5, 0.5)}
 STRICT = controllers.ComputedTorque(ROBOT, references.hold(ROBOT, np.array([1.0, 0.5])), strict=True)
 LYAPUNOV = testing.certify_lyapunov(STRICT, ROBOT, (0.01, 0.1), levels=False)
 EXAMPLES = {
+    "testing.assert_passive": Example({"robot": ROBOT, "inverse_dynamics": ROBOT.inverse_dynamics, **MANY}),
     "testing.assert_skew_symmetric": Example(
         {
             "robot": ROBOT,
@@ -56,7 +57,6 @@ EXAMPLES = {
             **MANY,
         }
     ),
-    "testing.assert_passive": Example({"robot": ROBOT, "inverse_dynamics": ROBOT.inverse_dynamics, **MANY}),
     "testing.assert_lyapunov": Example(
         {
             "controller": LAW,
@@ -145,12 +145,11 @@ EXAMPLES = {
         },
         compare=False,
     ),
-    "testing.LyapunovCertificate.save": Example({"path": path("lyapunov.npz")}, on=LYAPUNOV, compare=False),
+    "LyapunovCertificate.save": Example({"path": path("lyapunov.npz")}, on=LYAPUNOV, compare=False),
     "testing.Ellipsoid": Example(
         {"semi_axes": Argument(np.array([0.5, 0.25]), "huge"), "centre": np.array([0.25, 0.125])}
     ),
-    "testing.Certificate.save": Example({"path": path("proof.npz")}, on=CERTIFICATE, compare=False),
-    "testing.Certificate.arrays": Example(on=CERTIFICATE, compare=False),
+    "Certificate.save": Example({"path": path("proof.npz")}, on=CERTIFICATE, compare=False),
     "testing.assert_lyapunov#domain": Example(
         {
             "controller": LAW,
@@ -217,7 +216,6 @@ EXAMPLES = {
         compare=False,
     ),
     "interop.to_state": Example({"robot": ROBOT, "q": Q, "v": V, "q0": Q}),
-    "interop.from_state": Example({"robot": ROBOT, "x": np.concatenate((Q, V)), "q0": Q}),
     "interop.to_mujoco_model": Example({"robot": ARM}, compare=False),
     "Robot.from_mujoco": Example({"model": Fresh(mujoco_model), "ignore": ["armature"]}),
     "interop.to_pinocchio_model": Example({"robot": ARM}, compare=False),
@@ -262,5 +260,5 @@ EXAMPLES = {
 EXAMPLES |= {name: EXAMPLES[f"models.{name}"] for name in ("load_urdf", "load_mjcf")}
 EXAMPLES["Robot.from_urdf"] = Example({"source": URDF, "floating_base": False})
 EXAMPLES |= {f"models.{name}": Example() for name in models.names() if f"models.{name}" not in EXAMPLES}
-LEFT_OUT = dict.fromkeys(("testing.Certificate", "Recheck"), "made by certify and recheck alone")
-LEFT_OUT |= {"testing.LyapunovCertificate": "made by certify_lyapunov alone"}
+LEFT_OUT = dict.fromkeys(("Certificate", "Recheck"), "made by certify and recheck alone")
+LEFT_OUT |= {"LyapunovCertificate": "made by certify_lyapunov alone"}

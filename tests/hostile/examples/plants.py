@@ -22,10 +22,6 @@ EXAMPLES = {
     ),
     "Plant.acceleration#lagging": Example(NOW, LAGGING),
     "Plant.power#lagging": Example(NOW, LAGGING),
-    "Plant.state_at_start": Example({"q0": Q, "v0": V}, LAGGING),
-    "control.ElasticPlant.state_at_start": Example(
-        {"q0": np.tile(Q, 2), "v0": np.tile(V, 2)}, gc.control.ElasticPlant(ROBOT, 100.0, 0.5)
-    ),
     "actuators.CurrentDrive": Example(
         {"torque_constant": gain(TWO, "negative shape"), "gear_ratio": gain(TWO, "negative shape")}
     ),

@@ -151,6 +151,6 @@ EXAMPLES = {
 LEFT_OUT = {
     "testing.Tube": "made by testing.reach",
     "TubeCheck": "made by a Tube",
-    "testing.SampledCertificate": "made by certify_sampled",
+    "SampledCertificate": "made by certify_sampled",
     "Robustness": "made by what it is the result of",
 }

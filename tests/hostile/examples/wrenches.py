@@ -51,7 +51,6 @@ EXAMPLES = {
     "MujocoPlant": Example(SOURCE, compare=False),
     "MujocoPlant.at": Example({"t": number(1.0)}, MUJOCO, compare=False),
     **{f"MujocoPlant.{name}": Example(NOW, MUJOCO) for name in ("acceleration", "power", "constraint_torque")},
-    "MujocoPlant.state_at_start": Example({"q0": Q, "v0": V}, MUJOCO),
 }
 LEFT_OUT = {"MujocoPlant.to_fmu": "MuJoCo's equations of motion can not be traced"} | dict.fromkeys(
     (f"MujocoPlant.{name}" for name in ("rate", "start", "net_torque", "state_rate", "stored_energy", "storage_power")),

@@ -21,7 +21,7 @@ def proof():
     found = testing.certify(bowl, [(-1.0, 1.0), (-2.0, 2.0)], outside=0.1, strict=True)
     assert found, found
     assert len(found.settled[0]) > 20
-    return found.arrays()
+    return found._arrays()
 
 
 def test_a_proof_is_saved_and_confirmed(tmp_path):
@@ -48,7 +48,7 @@ class Tampered:
     def __init__(self, proof):
         self.proof = proof
 
-    def arrays(self):
+    def _arrays(self):
         return self.proof
 
 
@@ -98,10 +98,10 @@ def test_a_larger_domain_is_not_covered(proof):
 def test_a_strict_claim_is_checked_strictly():
     """-(3 x - 1)^2 is zero at 1/3."""
     found = testing.certify(lambda x: -((3.0 * x[0] - 1.0) ** 2), [(0.0, 1.0)])
-    said = json.loads(found.arrays()["claim"])
+    said = json.loads(found._arrays()["claim"])
     assert testing.recheck(found)
     assert re.match(
-        "f is not shown to be < 0", tampered(found.arrays(), claim=json.dumps({**said, "strict": True})).reason
+        "f is not shown to be < 0", tampered(found._arrays(), claim=json.dumps({**said, "strict": True})).reason
     )
 
 
