@@ -18,7 +18,6 @@ from geomctrl.arguments import path_of
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.models.fixed_base import cart_pole, panda, puma560, scara, two_link, ur10
 from geomctrl.models.floating_base import quadrotor, quadruped, satellite, three_spheres
-from geomctrl.models.io.in_place import update_model_file
 from geomctrl.models.io.mjcf import load_mjcf
 from geomctrl.models.io.model_file import file_format, load_dh, load_extra, load_model, save_model
 from geomctrl.models.io.urdf import load_urdf
@@ -55,7 +54,6 @@ __all__ = [
     "scara",
     "three_spheres",
     "two_link",
-    "update_model_file",
     "ur10",
 ]
 

@@ -28,12 +28,12 @@ MAXIMUM = {
     "integrators": 7,
     "interop": 14,
     "measures": 9,
-    "models": 16,
+    "models": 15,
     "monitors": 12,
     "operational_space": 4,
     "papers": 94,
     "references": 6,
-    "sensors": 10,
+    "sensors": 11,
     "testing": 44,
 }
 WITH_MORE_PARAMETERS: dict[str, int] = {}

@@ -23,7 +23,6 @@ from geomctrl.identification.estimators import named
 from geomctrl.identification.estimators.estimate import OPTION_HELP
 from geomctrl.identification.findings import ignorable
 from geomctrl.identification.model.columns import load_columns
-from geomctrl.models import update_model_file
 from geomctrl.models.io import in_place
 from geomctrl.models.io.model_file import file_format
 from geomctrl.models.io.writing import save_c_header
@@ -343,7 +342,7 @@ class OutputOptions:
         def write(path: Path) -> Path:
             if path.suffix.lower() == ".h":
                 return save_c_header(robot, path, report._extra())
-            return update_model_file(source, robot, path, friction=self.export_friction)
+            return in_place.update_model_file(source, robot, path, friction=self.export_friction)
 
         return write_each(partial(write, path) for path in self.export)
 

@@ -10,7 +10,7 @@ from pinocchio_oracle import assert_dynamics, robot_files
 
 from geomctrl import inertia, models
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
-from geomctrl.models import update_model_file
+from geomctrl.models.io.in_place import update_model_file
 
 URDF = """<?xml version='1.0' encoding="utf-8"?>
 <!-- the arm of room 7, Prüfstand -->

@@ -251,9 +251,6 @@ EXAMPLES = {
         }
     ),
     "models.link_boxes": Example({"source": URDF, "robot": LOADED, "package_dirs": ["."]}),
-    "models.update_model_file": Example(
-        {"source": FOLDER / "arm.urdf", "robot": LOADED, "out": path("new.urdf"), "friction": True, "limits": True}
-    ),
     "models.save#mjcf": Example({"robot": ARM, "path": path("model.xml")}),
     "models.load_mjcf": Example({"source": MJCF, "ignore": ["tendon"], "gravity": np.array([0.0, 1.0, -9.5])}),
 }
