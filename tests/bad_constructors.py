@@ -157,8 +157,8 @@ def constraints() -> Iterator[Case]:
     }
     for key, values in wrong.items():
         for bad in values:
-            words = "j" if key in ("bodies", "kind") else key  # the message names the constraint
-            yield words, lambda key=key, bad=bad: system(constraint=dataclasses.replace(hinge, **{key: bad}))
+            text = "j" if key in ("bodies", "kind") else key  # the message names the constraint
+            yield text, lambda key=key, bad=bad: system(constraint=dataclasses.replace(hinge, **{key: bad}))
     for key, values in {
         "inertia": (SPHERE[:9], SPHERE * NAN, 0.0 * SPHERE, "m", None),
         "pose": (STRETCHED, NAN * np.eye(4), np.eye(3), "T"),
@@ -166,8 +166,8 @@ def constraints() -> Iterator[Case]:
     }.items():
         for bad in values:
             body = {"name": "a", "inertia": SPHERE, "pose": np.eye(4), key: bad}
-            words = "a" if key == "inertia" else key
-            yield words, lambda body=body: system([constrained.ConstrainedBody(**body)])
+            text = "a" if key == "inertia" else key
+            yield text, lambda body=body: system([constrained.ConstrainedBody(**body)])
     hinge = constrained.Constraint("spherical", "s", ("world", "link2"), point=(1, 0, 0), point_b=(1, 0, 0))
     for bad in (("world", "link3"), ("world", 2), ("link2", "link2")):
         yield "s", lambda bad=bad: constrained.ClosedLoops(ARM, [dataclasses.replace(hinge, bodies=bad)])

@@ -16,10 +16,10 @@ NOT_INSTALLED = "NVIDIA's ptxas is not installed (make cuda-tools)"
 def assembler():
     """Return the path of ptxas, from the Python package or from the machine."""
     try:
-        found = importlib.import_module("cuda.pathfinder").find_nvidia_binary_utility("ptxas")
+        result = importlib.import_module("cuda.pathfinder").find_nvidia_binary_utility("ptxas")
     except (ImportError, AttributeError):
-        found = None
-    return found or shutil.which("ptxas")
+        result = None
+    return result or shutil.which("ptxas")
 
 
 def libdevice():

@@ -43,9 +43,9 @@ def contracts() -> dict[type, set[str]]:
 
     Optional methods are those that the numbered rules of the docstring name: `lyapunov(t, q, v, z, plant)`.
     """
-    found = [getattr(gc, name) for name in gc.NAMES]
-    found += [getattr(module, name) for _, module in parts() if module is not None for name in listed(module)]
-    protocols = [x for x in found if isinstance(x, type) and getattr(x, "_is_protocol", False)]
+    result = [getattr(gc, name) for name in gc.NAMES]
+    result += [getattr(module, name) for _, module in parts() if module is not None for name in listed(module)]
+    protocols = [x for x in result if isinstance(x, type) and getattr(x, "_is_protocol", False)]
     return {
         x: {name for name in vars(x) if not name.startswith("_")} | set(re.findall(r"`(\w+)\(", x.__doc__ or ""))
         for x in protocols

@@ -98,12 +98,12 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
         if node in done:
             return []
         for following in sorted(graph.get(node, ())):
-            if found := visit(following, [*path, node]):
-                return found
+            if result := visit(following, [*path, node]):
+                return result
         done.add(node)
         return []
 
-    return next((found for node in sorted(graph) if (found := visit(node, []))), [])
+    return next((result for node in sorted(graph) if (result := visit(node, []))), [])
 
 
 def test_circle_finds_circles_and_nothing_else():
@@ -133,8 +133,8 @@ def test_no_import_circle_in_functions_and_for_type_checking_included():
     without = {m: graph[m] - CIRCLES.get(m, set()) for m in graph}
     assert " -> ".join(circle(without)) == ""
     for module, others in CIRCLES.items():
-        known = without | {module: graph.get(module, set())}
-        assert circle(known), f"{module} -> {others}: no circle any more, take it off the list"
+        reference = without | {module: graph.get(module, set())}
+        assert circle(reference), f"{module} -> {others}: no circle any more, take it off the list"
 
 
 # --- sizes -------------------------------------------------------------------------------------------------------
@@ -188,11 +188,11 @@ def test_functions_are_short():
 
 
 def test_files_are_short():
-    found = {
+    result = {
         str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) - documented(path)
         for path in sources("geomctrl", "models", "controllers", "experiments")
     }
-    long = {name: n for name, n in found.items() if n > FILE}
+    long = {name: n for name, n in result.items() if n > FILE}
     assert {k: v for k, v in long.items() if k not in LONG_FILES} == {}, f"more than {FILE} lines"
     assert sorted(LONG_FILES.keys() - long.keys()) == [], "short enough by now: take them off the list"
 

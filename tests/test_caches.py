@@ -45,8 +45,8 @@ def test_any_flipped_bit_any_length_and_any_other_name_is_noticed(tmp_path):
     assert read(tmp_path) == (CODE, [])
     for damage in damages:
         path.write_bytes(damage)
-        found, said = read(tmp_path)
-        assert found is None
+        outcome, said = read(tmp_path)
+        assert outcome is None
         assert len(said) == 1
         assert str(path) in said[0]
         assert read(tmp_path) == (None, [])  # removed: it is not found again
@@ -60,8 +60,8 @@ def test_what_can_not_be_loaded_is_set_aside_though_it_is_whole(tmp_path):
         raise MemoryError(code)
 
     path = kept(tmp_path)
-    found, (said,) = read(tmp_path, load=load)
-    assert found is None
+    outcome, (said,) = read(tmp_path, load=load)
+    assert outcome is None
     assert str(path) in said
     assert not path.exists()
 
@@ -71,8 +71,8 @@ def test_the_next_folder_may_have_it(tmp_path, monkeypatch):
     kept(second)
     assert read(first, second) == (CODE, [])
     kept(first).write_bytes(b"garbage")
-    found, said = read(first, second)
-    assert found == CODE
+    outcome, said = read(first, second)
+    assert outcome == CODE
     assert len(said) == 1
     kept(first).write_bytes(b"garbage")
     # as in a read-only folder: the file can not be repaired, and another one is right
@@ -122,8 +122,8 @@ def test_a_folder_that_others_can_write_is_neither_read_nor_written(tmp_path, sp
     path = kept(tmp_path / "open")
     spoil(path.parent)
     before = path.read_bytes(), sorted(path.parent.iterdir())
-    found, said = read(path.parent)
-    assert found is None
+    outcome, said = read(path.parent)
+    assert outcome is None
     assert len(said) == 1
     assert str(path.parent) in said[0]
     assert "GEOMCTRL_CACHE" in said[0]
@@ -164,9 +164,9 @@ def test_a_file_that_others_could_have_planted_is_set_aside(tmp_path, plant):
     path = kept(tmp_path)
     plant(path)
     signal.alarm(20)  # a pipe or /dev/zero would block the process forever
-    found, said = read(tmp_path)
+    outcome, said = read(tmp_path)
     signal.alarm(0)
-    assert found is None
+    assert outcome is None
     assert len(said) == 1
     assert str(path) in said[0]
     kept(tmp_path)
@@ -295,9 +295,9 @@ class Place:
         return self.result(self.start(before, cache))
 
     def files(self):
-        found = sorted(p for p in self.cache.iterdir() if p.suffix in KINDS)
-        assert {p.suffix for p in found} == set(KINDS)
-        return found
+        outcome = sorted(p for p in self.cache.iterdir() if p.suffix in KINDS)
+        assert {p.suffix for p in outcome} == set(KINDS)
+        return outcome
 
 
 def test_two_versions_of_the_library_share_a_folder_and_no_file(place):

@@ -46,13 +46,13 @@ PLACES = (ROOT, ROOT / "geomctrl", ROOT / "docs", ROOT / "experiments")
 def missing(text, places=PLACES):
     """Yield references to files, and to functions in them, that do not exist."""
     last = None
-    for found in sorted([*FILE.finditer(text), *TEST.finditer(text)], key=lambda x: x.start()):
-        if found.re is FILE:
-            homes = [place / found[1] for place in places if (place / found[1]).is_file()]
-            if not homes and not found[1].startswith(("out/", "path/")):
-                yield found[1]
+    for result in sorted([*FILE.finditer(text), *TEST.finditer(text)], key=lambda x: x.start()):
+        if result.re is FILE:
+            homes = [place / result[1] for place in places if (place / result[1]).is_file()]
+            if not homes and not result[1].startswith(("out/", "path/")):
+                yield result[1]
             last = homes[0] if homes else last
-        name = found[1] if found.re is TEST else found[2]
+        name = result[1] if result.re is TEST else result[2]
         if name and (
             last is None or not re.search(rf"^\s*(?:async )?(?:def|class) {name}\b", last.read_text("utf-8"), re.M)
         ):
@@ -167,9 +167,9 @@ def kept(tmp_path, capsys):
 
 
 def test_results_come_back_as_a_table_of_ratios(kept):
-    found = tool("pages").with_tables("# B\n\n<!-- bench: dynamics, ratios -->\n", kept())
-    assert "| geomctrl | other library | two_link (2) |" in found
-    assert "| `mass_matrix` | crba | 0.25 |" in found
+    result = tool("pages").with_tables("# B\n\n<!-- bench: dynamics, ratios -->\n", kept())
+    assert "| geomctrl | other library | two_link (2) |" in result
+    assert "| `mass_matrix` | crba | 0.25 |" in result
     as_it_is = tool("pages").with_tables("<!-- bench: dynamics, batches -->", kept())
     assert as_it_is.splitlines()[0] == "| robot | function | times a Python loop over Pinocchio | states |"
 

@@ -113,7 +113,7 @@ def cut(row):
 
 def test_eight_threads_of_20000_calls_each():
     """The same numbers bit for bit as with one thread."""
-    found = output(
+    result = output(
         CALLS + "expected = [cut(row) for row in numbers()]\nbad = [None] * 8\n"
         "def go(k):\n    bad[k] = wrong(20000, expected, k)\n"
         "threads = [threading.Thread(target=go, args=(k,)) for k in range(8)]\n"
@@ -121,12 +121,12 @@ def test_eight_threads_of_20000_calls_each():
         "for t in threads: t.join()\n"
         "print(*bad)\n"
     )
-    assert found == ["0"] * 8
+    assert result == ["0"] * 8
 
 
 def test_threads_whose_first_calls_come_together(tmp_path):
     """Nothing is compiled or loaded before; every thread has the results of a single one."""
-    found = output(
+    result = output(
         CALLS + "rows, gate = [None] * 8, threading.Barrier(8)\n"
         "def go(k):\n    gate.wait()\n    rows[k] = numbers()\n"
         "threads = [threading.Thread(target=go, args=(k,)) for k in range(8)]\n"
@@ -136,7 +136,7 @@ def test_threads_whose_first_calls_come_together(tmp_path):
         "print(*(int(all((x == y).all() for x, y in zip(row, expected))) for row in rows))\n",
         GEOMCTRL_CACHE=str(tmp_path),
     )
-    assert found == ["1"] * 8
+    assert result == ["1"] * 8
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])

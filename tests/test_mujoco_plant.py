@@ -107,12 +107,12 @@ def test_a_law_tracks_and_its_promise_holds():
     plant = interop.mujoco_plant(ARM.format(option="").replace('damping="0.1"', "").replace('stiffness="2"', ""))
     motion = gc.references.Quintic(robot, np.zeros(3), [0.6, -0.4, 0.1], 0.3)
     law = controllers.ComputedTorque(plant.robot, motion)
-    found = gc.simulate(
+    result = gc.simulate(
         plant, law, [0.05, 0.0, 0.01], np.zeros(3), 0.4, 2e-3, options=gc.SimulationOptions(compiled=False)
     )
-    assert found.ok, found.summary()
-    assert {"skew", "energy", "lyapunov", "group"} <= set(found.monitors)
-    assert_close(found.q, gc.simulate(plant.robot, law, [0.05, 0, 0.01], np.zeros(3), 0.4, 2e-3).q, 1e-9)
+    assert result.ok, result.summary()
+    assert {"skew", "energy", "lyapunov", "group"} <= set(result.monitors)
+    assert_close(result.q, gc.simulate(plant.robot, law, [0.05, 0, 0.01], np.zeros(3), 0.4, 2e-3).q, 1e-9)
 
 
 def test_contacts_are_mujocos():
@@ -121,10 +121,10 @@ def test_contacts_are_mujocos():
     robot = plant.robot
     q0 = robot.neutral()
     q0[11] = 0.06
-    found = run(plant, np.zeros(6), q0, np.zeros(6), 0.3, 1e-3, monitors=[monitors.GroupResidual()])
-    held = plant.constraint_torque(0.0, found.q[-1], found.v[-1], np.zeros(6))
+    result = run(plant, np.zeros(6), q0, np.zeros(6), 0.3, 1e-3, monitors=[monitors.GroupResidual()])
+    held = plant.constraint_torque(0.0, result.q[-1], result.v[-1], np.zeros(6))
     assert held == pytest.approx([0, 0, 0, 0, 0, 2.0 * 9.81], abs=0.02)
-    assert np.abs(found.v[-1]).max() < 1e-3
+    assert np.abs(result.v[-1]).max() < 1e-3
     model = mujoco.MjModel.from_xml_string(BOX)
     data = mujoco.MjData(model)
     model.opt.timestep = 1e-4
@@ -132,7 +132,7 @@ def test_contacts_are_mujocos():
     for _ in range(6):
         mujoco.mj_step(model, data, 500)
         heights.append(data.qpos[2])
-    np.testing.assert_allclose(found.q[::50, 11], heights, atol=1e-4)
+    np.testing.assert_allclose(result.q[::50, 11], heights, atol=1e-4)
 
 
 def test_what_a_tree_does_not_represent_is_in_the_plant_alone():
@@ -142,8 +142,8 @@ def test_what_a_tree_does_not_represent_is_in_the_plant_alone():
     plant = interop.mujoco_plant(xml)
     assert len(plant.beyond) == 1
     assert plant.beyond[0].startswith("equality of 'e'")
-    found = run(plant, np.zeros(3), [0.3, 0.0, 0.0], np.zeros(3), 0.3, 1e-3, monitors=None)
-    assert np.abs(found.q[:, 0] - 0.3).max() < 2e-3
+    result = run(plant, np.zeros(3), [0.3, 0.0, 0.0], np.zeros(3), 0.3, 1e-3, monitors=None)
+    assert np.abs(result.q[:, 0] - 0.3).max() < 2e-3
     assert np.abs(run(gc.Plant(plant.robot, "model"), np.zeros(3), [0.3, 0, 0], np.zeros(3), 0.3).q[-1, 0] - 0.3) > 0.05
 
 
@@ -167,12 +167,12 @@ def test_actuators_stand_before_it():
     plant = interop.mujoco_plant(ARM.format(option=""), actuators=drives)
     ours = gc.Plant(plant.robot, actuators=drives)
     q, v, tau = state(plant.robot)
-    theirs, found = run(plant, 5.0 * tau, q, v, dt=1e-3), run(ours, 5.0 * tau, q, v, dt=1e-3)
-    assert_close(theirs.x, found.x, 1e-9)
-    assert_close(theirs.q, found.q, 1e-9)
-    assert_close(theirs.applied, found.applied, 1e-9)
+    theirs, result = run(plant, 5.0 * tau, q, v, dt=1e-3), run(ours, 5.0 * tau, q, v, dt=1e-3)
+    assert_close(theirs.x, result.x, 1e-9)
+    assert_close(theirs.q, result.q, 1e-9)
+    assert_close(theirs.applied, result.applied, 1e-9)
     assert np.abs(theirs.applied).max() == 1.5
-    np.testing.assert_allclose(theirs.monitors["energy"].values, found.monitors["energy"].values, atol=1e-9)
+    np.testing.assert_allclose(theirs.monitors["energy"].values, result.monitors["energy"].values, atol=1e-9)
     x = theirs.x[-1]
     args = 0.0, theirs.q[-1], theirs.v[-1], tau, x
     assert plant.power(*args) == pytest.approx(ours.power(*args), rel=1e-9)
@@ -190,8 +190,8 @@ def test_it_depends_on_the_state_alone():
         assert (twin.acceleration(0.0, q, zero, zero) == first).all()
     laws = [Push([0, 0, 0, force, 0, 0]) for force in (0.0, 5.0, 20.0, 40.0)]
     many = gc.simulate_many(plant, laws, q, zero, 0.05, 2e-3, threads=2, monitors=None)
-    for law, found in zip(laws, many):
-        assert (found.q == run(plant, law.tau, q, zero, 0.05, monitors=None).q).all()
+    for law, result in zip(laws, many):
+        assert (result.q == run(plant, law.tau, q, zero, 0.05, monitors=None).q).all()
 
 
 def test_it_does_not_compile():
@@ -229,18 +229,18 @@ def test_a_right_law_is_not_accused(number, start, dt, control_dt, verdicts):
     plant = interop.mujoco_plant(BARE)
     law = laws(plant.robot)[number]
     q, v, _ = law.reference(0.0) if start == "on its reference" else (np.zeros(3), np.zeros(3), None)
-    found = gc.simulate(plant, law, q, v, 0.2, dt, control_dt=control_dt, options=gc.SimulationOptions(compiled=False))
-    assert found.ok in verdicts, found.summary()
+    result = gc.simulate(plant, law, q, v, 0.2, dt, control_dt=control_dt, options=gc.SimulationOptions(compiled=False))
+    assert result.ok in verdicts, result.summary()
 
 
 def test_a_spring_that_the_law_does_not_know_is_a_violation():
     plant = interop.mujoco_plant(ARM.format(option=""))
     law = laws(plant.robot)[0]
-    found = gc.simulate(
+    result = gc.simulate(
         plant, law, law.reference(0.0).q, np.zeros(3), 0.1, 1e-3, options=gc.SimulationOptions(compiled=False)
     )
-    assert found.monitors["lyapunov"].ok is False
-    assert found.monitors["energy"].ok is True
+    assert result.monitors["lyapunov"].ok is False
+    assert result.monitors["energy"].ok is True
 
 
 def test_a_landing_is_unresolved_and_not_a_violation():
@@ -248,7 +248,7 @@ def test_a_landing_is_unresolved_and_not_a_violation():
     plant = interop.mujoco_plant(BOX)
     q = plant.robot.neutral().copy()
     q[11] = 0.2
-    found = run(plant, np.zeros(6), q, np.zeros(6), 0.25, 1e-3)
-    assert found.monitors["energy"].worst > found.monitors["energy"].limit
-    assert found.monitors["energy"].ok is None
-    assert "if the plant is smooth" in found.monitors["energy"].explanation
+    result = run(plant, np.zeros(6), q, np.zeros(6), 0.25, 1e-3)
+    assert result.monitors["energy"].worst > result.monitors["energy"].limit
+    assert result.monitors["energy"].ok is None
+    assert "if the plant is smooth" in result.monitors["energy"].explanation

@@ -116,7 +116,7 @@ def test_without_numpys_layout_robots_calculate_the_same(monkeypatch):
 def test_this_is_the_list_of_them():
     """Attributes with an underscore of objects of numpy, numba, llvmlite and pytest; types set on ctypes.pythonapi."""
     foreign = r"\b(?:np|numpy|numba|llvm|llvmlite|pytest|scipy|dispatcher|cres|CompileResult)\.(?:\w+\.)*(_[a-z]\w*)"
-    found = {}
+    outcome = {}
     for path in LIBRARY:
         text = path.read_text(encoding="utf-8")
         names = set(re.findall(foreign, text))
@@ -127,6 +127,6 @@ def test_this_is_the_list_of_them():
             modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             assert not [m for m in modules if m.startswith(("_pytest", "numpy.core", "numpy._core"))], path
         if names := {name for name in names if not name.startswith("__")}:
-            found[path.relative_to(ROOT).as_posix()] = names
+            outcome[path.relative_to(ROOT).as_posix()] = names
         assert not re.search(r"pythonapi[\w.]*\.(restype|argtypes)", text), path
-    assert found == USES
+    assert outcome == USES

@@ -27,7 +27,7 @@ NAMES, MODULES = table("NAMES"), table("MODULES")
 
 def stub():
     """The imports of __init__.pyi: the name and the module that it comes from."""
-    found = {}
+    result = {}
     for node in ast.parse((FOLDER / "__init__.pyi").read_text(encoding="utf-8")).body:
         if ast.unparse(node) == "__version__: str":
             continue
@@ -35,9 +35,9 @@ def stub():
         assert node.level == 1, ast.unparse(node)
         for alias in node.names:
             assert alias.asname == alias.name, f"not re-exported: {ast.unparse(node)}"
-            assert alias.name not in found, f"twice: {alias.name}"
-            found[alias.name] = node.module or ""
-    return found
+            assert alias.name not in result, f"twice: {alias.name}"
+            result[alias.name] = node.module or ""
+    return result
 
 
 def test_type_checkers_see_the_same_table():

@@ -32,8 +32,8 @@ def test_quick_keeps_parameter_sets_that_are_evenly_spaced(pytester):
     options = "-q", "-s"
     result = pytester.runpytest(*options, "-m", "not slow")
     result.assert_outcomes(passed=6, deselected=6)
-    words = result.stdout.str().replace(".", "")
-    assert [f"many {k}" for k in range(8) if f"many {k}" in words] == ["many 0", "many 2", "many 5"]
-    assert "few 0" in words
-    assert "few 1" in words
+    text = result.stdout.str().replace(".", "")
+    assert [f"many {k}" for k in range(8) if f"many {k}" in text] == ["many 0", "many 2", "many 5"]
+    assert "few 0" in text
+    assert "few 1" in text
     pytester.runpytest(*options).assert_outcomes(passed=12)

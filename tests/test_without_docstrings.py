@@ -26,7 +26,7 @@ if len(lines) != 3 or any("None" in line.split(": ", 1)[1] for line in lines):
 
 def test_reports_and_markers_are_there():
     root = str(Path(__file__).parents[1])
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-OO", "-c", CODE], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": root}
     )
-    assert found.returncode == 0, found.stderr
+    assert result.returncode == 0, result.stderr

@@ -62,7 +62,7 @@ def expected(tmp_path_factory):
 @pytest.mark.parametrize("compiler", ["off", "on"])
 def test_what_comes_out_is_the_same(tmp_path, compiler, expected):
     environment = {"NUMBA_DISABLE_JIT": "1", "GEOMCTRL_COMPILER": compiler}
-    found = computed(tmp_path / "plain.npz", environment, compiler == "on")
-    assert len(found) == len(expected)
-    for x, y in zip(expected, found):
+    result = computed(tmp_path / "plain.npz", environment, compiler == "on")
+    assert len(result) == len(expected)
+    for x, y in zip(expected, result):
         np.testing.assert_allclose(y, x, rtol=1e-9, atol=1e-11 * max(1.0, np.abs(x).max()))

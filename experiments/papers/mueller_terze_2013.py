@@ -116,7 +116,7 @@ def print_drift(results: dict) -> None:
 
 
 class Claim(NamedTuple):
-    what: str
+    description: str
     holds: bool
     values: tuple[float, float]
 
@@ -163,8 +163,8 @@ def claims(results: dict) -> list[Claim]:
 
 def print_claims(results: dict) -> None:
     print("\nThe paper's claims, and the largest values over the run (SE(3), SO(3)xR3 unless said)")
-    for what, holds, (x, y) in claims(results):
-        print(f"  {'confirmed    ' if holds else 'NOT confirmed'} {what}: {x:.1e}, {y:.1e}")
+    for description, holds, (x, y) in claims(results):
+        print(f"  {'confirmed    ' if holds else 'NOT confirmed'} {description}: {x:.1e}, {y:.1e}")
 
 
 def print_suggestion(t_end: float) -> None:
@@ -218,12 +218,12 @@ def draw_figures(out: Path, results: dict) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    for number, name, joint, what in FIGURES:
+    for number, name, joint, description in FIGURES:
         figure = Figure(figsize=(9.0, 3.2), layout="constrained")
         for ax, label, group in zip(figure.subplots(1, 2), "ab", GROUPS):
             result = results[name, group]
             ax.plot(result.t, result.energy if joint is None else result.violation[:, joint], linewidth=0.8)
-            ax.set(xlabel="t [s]", ylabel=what, title=f"{label}) {group.replace('xR3', ' x R³')}")
+            ax.set(xlabel="t [s]", ylabel=description, title=f"{label}) {group.replace('xR3', ' x R³')}")
             ax.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
             ax.grid(True, alpha=0.3)
         figure.suptitle(f"Fig. {number}: {name}")

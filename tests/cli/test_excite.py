@@ -39,8 +39,8 @@ def test_a_urdf_with_everything_around_it(tmp_path):
     (tmp_path / "arm.urdf").write_text(ARM.replace("1.5707963", "1.2"))
     (tmp_path / "cell.toml").write_text("clearance = 0.01\nkeep_out = [[0.6, 0.5, 0, 0.9, 0.9, 1.0]]")
     around = ("--surroundings", tmp_path / "cell.toml", "--keep-out", "-2,-2,1.2,2,2,2", "--floor", "-0.05")
-    what = ("--friction", "viscous", "--noise", "0.1,0.2", "--jerk", "80", "--torque-margin", "0.3", "--no-plots")
-    said = run("excite", tmp_path / "arm.urdf", "--seconds", 3, *SMALL, *around, *what, "--out", tmp_path / "o").output
+    label = ("--friction", "viscous", "--noise", "0.1,0.2", "--jerk", "80", "--torque-margin", "0.3", "--no-plots")
+    said = run("excite", tmp_path / "arm.urdf", "--seconds", 3, *SMALL, *around, *label, "--out", tmp_path / "o").output
     assert {p.name for p in (tmp_path / "o").iterdir()} == FILES
     assert "closest to keep-out boxes" in said
     assert "torque noise 0.1, 0.2" in re.sub(r"\s+", " ", said)

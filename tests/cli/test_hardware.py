@@ -47,11 +47,11 @@ def test_a_law_from_a_file_on_hardware(own, tmp_path):
 
 def test_words_are_actuators_in_their_order():
     panda = models.panda()
-    found = hardware.actuators("delay=2ms, rate=1e3, lag=0.5s, limits", panda)
-    assert [type(x) for x in found] == [TransportDelay, RateLimit, Lag, Saturation]
-    assert found[0].delay == 2e-3
-    assert found[2].time_constant == 0.5
-    np.testing.assert_array_equal(found[3].upper, panda.limits.effort)
+    outcome = hardware.actuators("delay=2ms, rate=1e3, lag=0.5s, limits", panda)
+    assert [type(x) for x in outcome] == [TransportDelay, RateLimit, Lag, Saturation]
+    assert outcome[0].delay == 2e-3
+    assert outcome[2].time_constant == 0.5
+    np.testing.assert_array_equal(outcome[3].upper, panda.limits.effort)
     (encoder,) = hardware.sensors("bits=12,delay=500us", 3)
     assert (encoder.delay, encoder.seed) == (5e-4, 3)
     np.testing.assert_allclose(encoder.resolution, 2.0 * np.pi / 4096)
@@ -105,9 +105,9 @@ def test_a_free_base_is_driven_where_that_is_said(tmp_path):
 
 def test_joints_that_are_driven_alone():
     for robot in (models.quadruped(), models.three_spheres(), models.panda()):
-        (found,) = hardware.actuators("joints", robot)
+        (outcome,) = hardware.actuators("joints", robot)
         free = 6 if robot.joints[0].kind == "free" else 0
-        np.testing.assert_array_equal(found.B, np.diag([0.0] * free + [1.0] * (robot.nv - free)))
+        np.testing.assert_array_equal(outcome.B, np.diag([0.0] * free + [1.0] * (robot.nv - free)))
     with pytest.raises(ArgumentError, match="joints: quadrotor has only free joints"):
         hardware.actuators("joints", models.quadrotor())
     assert hardware.driven(models.panda(), []) == ""

@@ -79,8 +79,8 @@ def test_examples_of_loads_give_the_load_as_printed(example, folder, tmp_path, m
 @pytest.mark.parametrize("example", examples(drive_gains))
 def test_examples_of_drives_give_the_gains_as_printed(example, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
-    words = ["currents.csv" if x == "empty.csv" else x for x in shlex.split(example)]
-    run(*words, "--out", tmp_path)
+    text = ["currents.csv" if x == "empty.csv" else x for x in shlex.split(example)]
+    run(*text, "--out", tmp_path)
     tables = json.loads((tmp_path / "report.json").read_text())
     np.testing.assert_allclose(tables["gains"], GAINS, rtol=0.1)
     assert tables["refused"] == {}
@@ -88,8 +88,8 @@ def test_examples_of_drives_give_the_gains_as_printed(example, folder, tmp_path,
 
 def test_doubts_are_in_the_exit_status(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
-    given = ("--cutoff", 12)  # choosing a cut-off takes a few seconds
-    wrong_way = ("identify-load", "empty.csv", "gripper.csv", "--robot", "arm.urdf", *given, "--out", tmp_path)
+    inputs = ("--cutoff", 12)  # choosing a cut-off takes a few seconds
+    wrong_way = ("identify-load", "empty.csv", "gripper.csv", "--robot", "arm.urdf", *inputs, "--out", tmp_path)
     said = run(*wrong_way, status=1).output
     assert "NOT TO BE TRUSTED" in said
     assert (tmp_path / "report.txt").is_file()
@@ -97,7 +97,7 @@ def test_doubts_are_in_the_exit_status(folder, tmp_path, monkeypatch):
     assert "verdict: TRUST: nothing was found that speaks against it (ignored: mass" in " ".join(said.split())
     run(*wrong_way, "--ignore", "masses", status=2)  # no finding has that name
     save_model(ARM.with_parameters(1.1 * ARM.parameters), tmp_path / "heavy.json")
-    one_log = ("identify-load", "gripper.csv", "--robot", tmp_path / "heavy.json", *given, "--out", tmp_path / "one")
+    one_log = ("identify-load", "gripper.csv", "--robot", tmp_path / "heavy.json", *inputs, "--out", tmp_path / "one")
     said = run(*one_log, status=3).output
     assert "bodies: no rigid body explains the log" in said
     run(*one_log, "--ignore", "bodies", "--ignore", "model", status=0)

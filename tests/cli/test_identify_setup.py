@@ -170,8 +170,8 @@ def test_the_kr300_study_runs_from_the_command_line(tmp_path):
         "--cutoff": 8, "--decimate": 2, "--standstill": 0.01, "--smoothing": 1e-3, "--prior-weight": 1e-4,
         "--mass-max": ",".join(str(m) for m in logs.KR300_MASSES),
     }  # fmt: skip
-    given = [x for pair in choices.items() for x in pair]
-    run(path, "--setup", ROOT / "experiments" / "logs" / "kr300.toml", "--test-log", path, *given, "--noise-weights",
+    inputs = [x for pair in choices.items() for x in pair]
+    run(path, "--setup", ROOT / "experiments" / "logs" / "kr300.toml", "--test-log", path, *inputs, "--noise-weights",
         "--no-plots", "--out", tmp_path)  # fmt: skip
     robot = logs.kr300()
     model = RegressorModel(robot, rotor=True, offset=False, columns=[logs.kr300_counterbalance()], smoothing=1e-3)
@@ -225,12 +225,12 @@ def test_the_helps_examples_give_a_good_result_as_printed(example, tmp_path, mon
         (tmp_path / "experiments").symlink_to(ROOT / "experiments")
     else:
         robot = arguments[arguments.index("--robot") + 1]
-        made = models.load(robot) if robot in models.names() else models.two_link()
+        created = models.load(robot) if robot in models.names() else models.two_link()
         if robot.endswith(".urdf"):
-            save_urdf(made, Path(robot))
-        _write_example(log, made, arguments)
+            save_urdf(created, Path(robot))
+        _write_example(log, created, arguments)
         if "--test-log" in arguments:
-            _write_example(Path(arguments[arguments.index("--test-log") + 1]), made, arguments, seed=1)
+            _write_example(Path(arguments[arguments.index("--test-log") + 1]), created, arguments, seed=1)
     folder = Path(arguments[arguments.index("--out") + 1] if "--out" in arguments else "out/identify")
     run(*arguments, "--no-plots")
     errors = json.loads((folder / "report.json").read_text())["errors"]

@@ -19,9 +19,9 @@ q0, v0, t_end, dt = robot.neutral(), np.zeros(2), 0.05, 1e-3
 """
 
 
-def command(*words, stdout, **environment):
+def command(*message, stdout, **environment):
     """Return (exit status, standard error) of the program with its output going to a file or descriptor."""
-    arguments = [sys.executable, "-m", "geomctrl.cli", *map(str, words)]
+    arguments = [sys.executable, "-m", "geomctrl.cli", *map(str, message)]
     done = subprocess.run(
         arguments, stdout=stdout, stderr=subprocess.PIPE, text=True, env=os.environ | environment, timeout=300
     )
@@ -49,9 +49,9 @@ def saved(out):
 @pytest.mark.parametrize("own", [False, True])
 def test_a_run_is_saved_though_its_report_can_not_be_printed(tmp_path, own):
     (tmp_path / "loop.py").write_text(LOOP)
-    words = ("track", tmp_path / "loop.py", "--no-plots") if own else TRACK
+    message = ("track", tmp_path / "loop.py", "--no-plots") if own else TRACK
     with open("/dev/full", "w") as full:
-        status, said = command(*words, "--out", tmp_path / "out", stdout=full)
+        status, said = command(*message, "--out", tmp_path / "out", stdout=full)
     assert (status, said) == (2, "geomctrl: No space left on device: standard output\n")
     assert saved(tmp_path / "out")
 
@@ -75,8 +75,8 @@ ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j" type="continuous"><pa
     assert "?rm: 1 body" in text
     environment = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     with open(tmp_path / "said", "w") as file:
-        words = ("track", urdf, "--seconds", "0.05", "--no-compare", "--no-plots", "--out", tmp_path / "out")
-        assert command(*words, stdout=file, **environment) == (0, "")
+        message = ("track", urdf, "--seconds", "0.05", "--no-compare", "--no-plots", "--out", tmp_path / "out")
+        assert command(*message, stdout=file, **environment) == (0, "")
     assert "ärm" in (tmp_path / "out" / "report.txt").read_text(encoding="utf-8")
 
 

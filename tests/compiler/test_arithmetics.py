@@ -124,9 +124,9 @@ def test_skew_symmetry_is_exact_on_rational_circles(form):
     _, _, C, _ = on_numbers(robot, composite_bodies.terms, exact, *still, number=dual, form=form)
     assert [x.rate for x in M.ravel()] == [x.x for x in (C + C.T).ravel()]
     at = np.array([2.0 * math.atan(x) for x in t])
-    made = np.array([[float(x.x) for x in row] for row in C])
+    created = np.array([[float(x.x) for x in row] for row in C])
     forms = {0: "ploen", 1: "christoffel", 3: "adjoint"}
-    np.testing.assert_allclose(made, robot.terms(at, np.array(v, float), forms[form]).C, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(created, robot.terms(at, np.array(v, float), forms[form]).C, rtol=1e-11, atol=1e-13)
 
 
 def test_intervals_enclose():

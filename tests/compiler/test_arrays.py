@@ -142,8 +142,8 @@ def test_on_symbols_as_on_numbers(name):
     for _ in range(3):
         numbers = rng.normal(size=(2, 7))
         expected = function(*numbers)
-        found = np.reshape(evaluate(graph, ends, [None, *numbers.tolist()]), np.shape(traced))
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11 * (1.0 + np.abs(expected).max()))
+        result = np.reshape(evaluate(graph, ends, [None, *numbers.tolist()]), np.shape(traced))
+        np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-11 * (1.0 + np.abs(expected).max()))
 
 
 @pytest.mark.parametrize(

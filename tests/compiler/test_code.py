@@ -50,8 +50,8 @@ def test_one_state_and_many_are_what_the_loops_compute(robot, name):
     expected = np.stack([by_loops(robot, kernel, states, options) for states in batch])
     scale = np.abs(expected).max()
     results = [one(*states, *extra) for states in batch]
-    found = np.stack([flat(y if isinstance(y, tuple) else (y,)) for y in results])
-    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13 * scale)
+    result = np.stack([flat(y if isinstance(y, tuple) else (y,)) for y in results])
+    np.testing.assert_allclose(result, expected, rtol=1e-11, atol=1e-13 * scale)
     columns = [np.ascontiguousarray(x) for x in zip(*batch)] + [np.tile(x.ravel(), (11, 1)) for x in extra]
     out, failed = many(*columns)
     assert failed == -1
@@ -88,15 +88,15 @@ def test_sine_and_cosine_to_an_ulp():
 
 
 def test_one_compilation_for_a_thousand_loads(empty_cache, monkeypatch):
-    made = []
-    monkeypatch.setattr(host, "object_code", lambda text, make=host.object_code: made.append(1) or make(text))
+    created = []
+    monkeypatch.setattr(host, "object_code", lambda text, make=host.object_code: created.append(1) or make(text))
     robot, rng = models.panda(), np.random.default_rng(0)
     q, v, a = rng.normal(size=(3, 7))
     for _ in range(1000):
         loaded = robot.with_payload(rng.uniform(0.1, 3.0), rng.normal(size=3) * 0.05, 0.01 * np.eye(3))
         tau = Code(loaded._model).one(newton_euler.inverse_dynamics)(q, v, a)
     np.testing.assert_allclose(tau, loaded.inverse_dynamics(q, v, a), rtol=1e-12, atol=1e-12)
-    assert len(made) == 1
+    assert len(created) == 1
     assert len(list(empty_cache.glob("*.o"))) == 1
 
 
@@ -178,8 +178,8 @@ def test_a_damaged_file_is_set_aside_and_made_again(empty_cache, damage):
     path.write_bytes(damage(whole))
     code._structure.cache_clear()
     with pytest.warns(RuntimeWarning, match=f"{path.name}: damaged"):
-        found = Code(robot._model).one(composite_bodies.mass_matrix)(q)
-    np.testing.assert_array_equal(found, expected)
+        result = Code(robot._model).one(composite_bodies.mass_matrix)(q)
+    np.testing.assert_array_equal(result, expected)
     assert path.read_bytes() == whole
     assert len(list(empty_cache.glob("*.damaged"))) == 1
 
@@ -192,9 +192,9 @@ def test_a_cache_that_can_not_be_written_costs_nothing_but_time(tmp_path, monkey
     code._structure.cache_clear()
     robot, q = models.two_link(), np.array([0.3, 0.4])
     with pytest.warns(RuntimeWarning, match="can not be cached"):
-        found = Code(robot._model).one(composite_bodies.mass_matrix)(q)
+        result = Code(robot._model).one(composite_bodies.mass_matrix)(q)
     code._structure.cache_clear()
-    np.testing.assert_allclose(found, factored.mass_matrix(robot, q), rtol=1e-13)
+    np.testing.assert_allclose(result, factored.mass_matrix(robot, q), rtol=1e-13)
     code._structure.cache_clear()
 
 
@@ -300,20 +300,20 @@ def test_code_of_any_robot_is_the_dense_factored_form(robot, seed):
     states = 19
     q = np.array([robot.random_configuration(rng) for _ in range(states)])
     v, a, v_ref = rng.normal(size=(3, states, robot.nv))
-    made = Code(robot._model)
-    terms = made.one(composite_bodies.terms, form=1)
-    dynamics = made.many(newton_euler.inverse_dynamics_reference, form=0)
+    created = Code(robot._model)
+    terms = created.one(composite_bodies.terms, form=1)
+    dynamics = created.many(newton_euler.inverse_dynamics_reference, form=0)
     assert terms is not None
     assert dynamics is not None
     M, Mdot, C, g = terms(q[0], v[0])
     scale = 1.0 + np.abs(M).max() + np.abs(g).max()
-    for found, expected in (
+    for result, expected in (
         (M, factored.mass_matrix(robot, q[0])),
         (Mdot, factored.mass_matrix_rate(robot, q[0], v[0])),
         (C, factored.coriolis_matrix(robot, q[0], v[0], "christoffel")),
         (g, factored.gravity_force(robot, q[0])),
     ):
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-11 * scale)
+        np.testing.assert_allclose(result, expected, rtol=1e-10, atol=1e-11 * scale)
     tau, failed = dynamics(q, v, a, v_ref)
     assert failed == -1
     expected = np.array([factored.inverse_dynamics(robot, q[k], v[k], a[k], v_ref[k]) for k in range(states)])
@@ -330,12 +330,12 @@ def test_few_coordinates_move_as_articulated_bodies_do(parents):
     rng = np.random.default_rng(1)
     q = np.array([robot.random_configuration(rng) for _ in range(4)])
     v, tau, f_ext = *rng.normal(size=(2, 4, robot.nv)), rng.normal(size=(4, 6 * robot.nbodies))
-    (found, bad), (expected, _) = (
+    (result, bad), (expected, _) = (
         algorithm.many(robot._model, q, v, tau, f_ext)
         for algorithm in (articulated_bodies.forward_dynamics, articulated_bodies.forward_dynamics_articulated)
     )
     assert bad == -1
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10 * np.abs(expected).max())
+    np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-10 * np.abs(expected).max())
     np.testing.assert_allclose(
         robot.forward_dynamics(q, v, tau, f_ext.reshape(4, -1, 6)), expected, rtol=1e-9, atol=1e-9
     )
@@ -367,11 +367,11 @@ def test_the_mass_matrix_of_a_long_chain_is_not_compiled(empty_cache, monkeypatc
 
 
 def test_stretches_are_short_where_many_numbers_are_stored():
-    made = kernel_traces.trace(composite_bodies.mass_matrix, kernel_traces.structure(chain(60)._model), {})
-    plan = Plan(made)
+    created = kernel_traces.trace(composite_bodies.mass_matrix, kernel_traces.structure(chain(60)._model), {})
+    plan = Plan(created)
     stores = [sum(len(plan.outputs.get(at, ())) for at in nodes) for nodes in plan.stretches]
     assert sum(stores) > 0.2 * sum(map(len, plan.stretches))
     assert max(STORE * y + len(nodes) for y, nodes in zip(stores, plan.stretches)) < 1.2 * STRETCH
     assert sorted(at for nodes in plan.stretches for at in nodes) == [
-        at for at in made.graph.needed(made.ends) if plan.is_operation(at)
+        at for at in created.graph.needed(created.ends) if plan.is_operation(at)
     ]

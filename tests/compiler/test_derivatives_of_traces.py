@@ -90,11 +90,11 @@ def test_forward_and_reverse_agree_on_a_robot_s_terms(seed):
     """w . (J u) = (J^T w) . u for the Jacobian J of inverse dynamics, and J u agrees with a complex step."""
     rng, robot = np.random.default_rng(seed), models.two_link()
     algorithm, options, *_ = CATALOGUE["inverse_dynamics"]
-    made = trace(algorithm, structure(robot._model), options)
-    graph, sizes = made.graph, made.inputs
+    created = trace(algorithm, structure(robot._model), options)
+    graph, sizes = created.graph, created.inputs
     inputs = [graph.load(1 + a, k) for a, n in enumerate(sizes) for k in range(n)]
     x, u, w = rng.normal(size=len(inputs)), rng.normal(size=len(inputs)), rng.normal(size=2)
-    ends = [graph_symbol(graph, at) for at in made.outputs]
+    ends = [graph_symbol(graph, at) for at in created.outputs]
     forward = tangents(graph, ends, dict(zip(loads(inputs), u.tolist())))
     reverse = pullback(graph, ends, w.tolist(), loads(inputs))
     arrays = [robot._model, *np.split(x, np.cumsum(sizes)[:-1])]
@@ -125,8 +125,8 @@ def test_weights_are_constants():
     """d(w y)/dx with w = x is x y', not y + x y'."""
     graph = Graph()
     x = graph.load(1, 0)
-    found = pullback(graph, [x * x * x], [x], loads([x]))[0]
-    assert value(graph, found, [2.0]) == pytest.approx(2.0 * 3.0 * 4.0)
+    result = pullback(graph, [x * x * x], [x], loads([x]))[0]
+    assert value(graph, result, [2.0]) == pytest.approx(2.0 * 3.0 * 4.0)
 
 
 def test_an_end_may_come_twice_and_be_an_input():

@@ -29,13 +29,13 @@ def meanings(monkeypatch):
 def test_a_term_has_the_same_values(term):
     robot, rng = models.panda(), np.random.default_rng(0)
     algorithm, options, *_ = CATALOGUE[term]
-    made = trace(algorithm, structure(robot._model), options, guarded=True)
-    joined = fused(made)
-    arrays = [robot._model, *(rng.normal(size=n) for n in made.inputs)]
-    found, expected = (evaluate(x.graph, x.ends, arrays) for x in (joined, made))
+    created = trace(algorithm, structure(robot._model), options, guarded=True)
+    joined = fused(created)
+    arrays = [robot._model, *(rng.normal(size=n) for n in created.inputs)]
+    found, expected = (evaluate(x.graph, x.ends, arrays) for x in (joined, created))
     np.testing.assert_allclose(found, expected, rtol=1e-13)
-    assert joined.operations < 0.8 * made.operations
-    assert joined.sizes == made.sizes
+    assert joined.operations < 0.8 * created.operations
+    assert joined.sizes == created.sizes
 
 
 def test_a_product_is_joined_whatever_else_it_is_used_for():

@@ -41,9 +41,9 @@ def test_every_term_is_callable():
     for name, (algorithm, options, _, given) in CATALOGUE.items():
         sizes = robot._code.sizes
         inputs = [rng.normal(size=sizes.shape(x)) for x in algorithm.inputs if not x.optional or x.name in given]
-        made = interop.to_numba(robot, name)(*inputs)
+        created = interop.to_numba(robot, name)(*inputs)
         expected = robot._code.one(algorithm, given, **options)(*inputs)
-        for y, z in zip(*(x if isinstance(x, tuple) else (x,) for x in (made, expected))):
+        for y, z in zip(*(x if isinstance(x, tuple) else (x,) for x in (created, expected))):
             np.testing.assert_array_equal(y, z, err_msg=name)
 
 
@@ -61,12 +61,12 @@ def test_a_loop_of_ones_own():
 
     q, v = fall(np.array([0.1, 0.2]), np.zeros(2), 1e-4, 100_000)
     assert np.isfinite([*q, *v]).all()
-    found = fall(np.array([0.1, 0.2]), np.zeros(2), 1e-3, 200)
+    result = fall(np.array([0.1, 0.2]), np.zeros(2), 1e-3, 200)
     q, v = np.array([0.1, 0.2]), np.zeros(2)
     for _ in range(200):
         v = v + 1e-3 * robot.forward_dynamics(q, v, np.zeros(2))
         q = q + 1e-3 * v
-    np.testing.assert_allclose(found, (q, v), rtol=1e-12)
+    np.testing.assert_allclose(result, (q, v), rtol=1e-12)
 
 
 def test_what_it_refuses():

@@ -20,20 +20,20 @@ pytestmark = pytest.mark.skipif(NO_GPU is not None, reason=NO_GPU or "")
 def test_a_gpu_computes_what_the_cpu_does(robot, term, precision):
     kind, tolerance = (np.float64, 1e-11) if precision == "double" else (np.float32, 1e-3)
     f = robot.to_cuda(term, precision=precision)
-    given = states(robot, 1000, kind=kind)[: len(f.inputs)]
-    found = f(*(gpu.put(x) for x in given))
-    expected = getattr(robot, term)(*(x.astype(float) for x in given))
-    found = found if isinstance(found, tuple) else (found,)
+    arguments = states(robot, 1000, kind=kind)[: len(f.inputs)]
+    result = f(*(gpu.put(x) for x in arguments))
+    expected = getattr(robot, term)(*(x.astype(float) for x in arguments))
+    result = result if isinstance(result, tuple) else (result,)
     expected = expected if isinstance(expected, tuple) else (expected,)
-    for y, z in zip(found, expected, strict=True):
+    for y, z in zip(result, expected, strict=True):
         assert np.abs(gpu.get(y) - z).max() <= tolerance * (1.0 + np.abs(z).max())
 
 
 def test_a_gpu_reduces_any_angle():
     robot = models.panda()
     q = np.random.default_rng(0).normal(size=(64, 7)) * np.geomspace(1.0, 1e300, 64)[:, None]
-    found = gpu.get(robot.to_cuda("mass_matrix")(gpu.put(q)))
-    np.testing.assert_allclose(found, robot.mass_matrix(q), rtol=1e-11, atol=1e-13)
+    result = gpu.get(robot.to_cuda("mass_matrix")(gpu.put(q)))
+    np.testing.assert_allclose(result, robot.mass_matrix(q), rtol=1e-11, atol=1e-13)
 
 
 def test_a_gpu_reports_the_first_state_without_a_result():
@@ -50,25 +50,25 @@ def test_a_gpu_reports_the_first_state_without_a_result():
 
 def test_a_gpu_works_in_a_stream():
     robot = models.panda()
-    given = states(robot, 10_000)
+    arguments = states(robot, 10_000)
     stream = gpu.device().create_stream()
-    arrays = [gpu.put(x) for x in given]
+    arrays = [gpu.put(x) for x in arguments]
     out = [robot.to_cuda()(*arrays, stream=stream, check=False) for _ in range(3)]
     stream.sync()
     for tau in out:
-        np.testing.assert_allclose(gpu.get(tau), robot.inverse_dynamics(*given), atol=1e-10)
+        np.testing.assert_allclose(gpu.get(tau), robot.inverse_dynamics(*arguments), atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["torch", "cupy"])
 def test_a_gpu_takes_and_gives_arrays_of(name):
     library = pytest.importorskip(name, reason=f"{name} is not installed")
     robot = models.panda()
-    given = states(robot, 50)
+    arguments = states(robot, 50)
     move = (lambda x: library.as_tensor(x, device="cuda")) if name == "torch" else library.asarray
-    tau = robot.to_cuda()(*map(move, given))
-    assert type(tau) is type(move(given[0]))
+    tau = robot.to_cuda()(*map(move, arguments))
+    assert type(tau) is type(move(arguments[0]))
     back = tau.cpu().numpy() if name == "torch" else library.asnumpy(tau)
-    np.testing.assert_allclose(back, robot.inverse_dynamics(*given), atol=1e-11)
+    np.testing.assert_allclose(back, robot.inverse_dynamics(*arguments), atol=1e-11)
 
 
 @pytest.mark.parametrize("method", ["MK4", "MK54"])

@@ -62,8 +62,8 @@ def python(f, term, inputs):
     """Compute the same with the CPU's compiled function, state by state; rows contain all outputs."""
     rows = []
     for state in zip(*inputs):
-        made = getattr(f._code, term)(*(x.copy() for x in state))
-        rows.append(np.concatenate([y.ravel() for y in (made if isinstance(made, tuple) else (made,))]))
+        created = getattr(f._code, term)(*(x.copy() for x in state))
+        rows.append(np.concatenate([y.ravel() for y in (created if isinstance(created, tuple) else (created,))]))
     return np.array(rows)
 
 
@@ -130,11 +130,11 @@ def test_sines_and_cosines_of_any_angle(real, tolerance):
             [0.0, 1e-300, 6381956970095103.0 * 2.0**797] if real == "double" else [0.0, 1e-30],
         ]
     ).astype(kind)
-    (found,), report = waves(real)(np.zeros(1), [x[:, None]], [2])
+    (result,), report = waves(real)(np.zeros(1), [x[:, None]], [2])
     assert report == NONE
-    assert np.abs(found - exact(x)).max() <= tolerance
+    assert np.abs(result - exact(x)).max() <= tolerance
     near = np.abs(x) <= limit
-    assert np.abs(found - exact(x))[near].max() <= (2.3e-16 if real == "double" else 9e-8)
+    assert np.abs(result - exact(x))[near].max() <= (2.3e-16 if real == "double" else 9e-8)
 
 
 def test_one_angle_beyond_among_others():
@@ -152,16 +152,16 @@ def test_a_sine_of_a_sine():
     """An angle that is only known inside the straight-line code is reduced there."""
     kernel = waves("double", lambda x: 1e7 * unary("sin", x))
     x = np.linspace(-2.0, 2.0, 9)[:, None]
-    (found,), _ = kernel(np.zeros(1), [x], [2])
-    np.testing.assert_allclose(found, np.hstack([np.sin(1e7 * np.sin(x)), np.cos(1e7 * np.sin(x))]), atol=1e-8)
+    (result,), _ = kernel(np.zeros(1), [x], [2])
+    np.testing.assert_allclose(result, np.hstack([np.sin(1e7 * np.sin(x)), np.cos(1e7 * np.sin(x))]), atol=1e-8)
 
 
 @pytest.mark.parametrize("real", ["double", "float"])
 def test_an_angle_that_overflows_is_no_number(real):
     """Also where the inputs are finite: what depends on an infinite intermediate result is nan, as with libm's sine."""
     kernel = waves(real, lambda x: 1e30 * (1e30 * x) if real == "float" else 1e200 * (1e200 * x))
-    (found,), _ = kernel(np.zeros(1), [np.array([[1.0], [0.0], [-1.0]], TYPES[real])], [2])
-    np.testing.assert_array_equal(found, [[np.nan, np.nan], [0.0, 1.0], [np.nan, np.nan]])
+    (result,), _ = kernel(np.zeros(1), [np.array([[1.0], [0.0], [-1.0]], TYPES[real])], [2])
+    np.testing.assert_array_equal(result, [[np.nan, np.nan], [0.0, 1.0], [np.nan, np.nan]])
 
 
 # --- states without a result -------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def test_a_mass_matrix_that_is_not_positive_is_reported():
 def operations():
     graph = Graph()
     x, y = (graph.load(1, k) for k in range(2))
-    found = [
+    result = [
         binary("min", x, y),
         binary("max", x, y),
         where(x < y, x, 3.0 * y),
@@ -222,7 +222,7 @@ def operations():
         graph.load(1, 1),
         graph.load(1, 1),
     ]
-    ends = tuple(graph.operand(z) for z in found)
+    ends = tuple(graph.operand(z) for z in result)
     return Trace(graph, (2,), ends, (3, len(ends) - 3), None)
 
 
@@ -231,9 +231,9 @@ def test_operations_are_pythons(real):
     traced = operations()
     points = np.array([(1.0, 2.0), (2.0, 1.0), (-1.0, 2.0), (-1.0, -1.0), (0.5, 0.5)], TYPES[real])
     outputs, _ = HostKernel(ptx.module(traced, real))(np.zeros(1), [points], traced.sizes)
-    for found, point in zip(np.hstack(outputs), points):
+    for result, point in zip(np.hstack(outputs), points):
         expected = evaluate(traced.graph, traced.outputs, [None, point.tolist()])
-        np.testing.assert_allclose(found, expected, rtol=1e-15 if real == "double" else 1e-6)
+        np.testing.assert_allclose(result, expected, rtol=1e-15 if real == "double" else 1e-6)
 
 
 def test_what_needs_libdevice_says_so():
@@ -246,12 +246,12 @@ def test_what_needs_libdevice_says_so():
 @pytest.mark.parametrize("robot", ROBOTS[::-1], ids=lambda r: r.name)
 def test_only_poses_of_joints_with_two_freedoms_need_libdevice(robot):
     """The angle of a cylindrical, planar or helical pair, where poses are checked."""
-    found = {
+    result = {
         name
         for algorithm, options, _, given in CATALOGUE.values()
         for name in ptx.library_functions(trace(algorithm, structure(robot._model), options, given, guarded=True))
     }
-    assert found == ({"atan2"} if robot is ROBOTS[-1] else set())
+    assert result == ({"atan2"} if robot is ROBOTS[-1] else set())
 
 
 @needs_ptxas
@@ -330,8 +330,8 @@ def test_long_functions_use_memory_as_planned(robot, term, real, most, tmp_path)
 
 
 def test_a_processor_for_every_capability():
-    found = [ptx.processor(c) for c in ((7, 0), (7, 2), (7, 5), (8, 7), (9, 0), (10, 0), (12, 1))]
-    assert found == ["sm_70", "sm_70", "sm_75", "sm_86", "sm_90", "sm_90", "sm_90"]
+    result = [ptx.processor(c) for c in ((7, 0), (7, 2), (7, 5), (8, 7), (9, 0), (10, 0), (12, 1))]
+    assert result == ["sm_70", "sm_70", "sm_75", "sm_86", "sm_90", "sm_90", "sm_90"]
     with pytest.raises(ArgumentError, match=r"capability: expected 7\.0 or more, got 6\.1"):
         ptx.processor((6, 1))
 

@@ -157,8 +157,8 @@ def test_a_traced_expression_is_what_python_computes(expression, x):
     inputs = symbols()
     traced, plain = expression(inputs, Symbolic), expression(x, Plain)
     graph = inputs[0].graph
-    (found,) = evaluate(graph, [graph.operand(traced)], [x])
-    assert found == pytest.approx(plain, rel=1e-9, abs=1e-9)
+    (result,) = evaluate(graph, [graph.operand(traced)], [x])
+    assert result == pytest.approx(plain, rel=1e-9, abs=1e-9)
 
 
 def test_the_sign_of_zero_is_kept():
@@ -175,5 +175,5 @@ def test_operands_and_alternatives_keep_their_order():
     x, y = (graph.load(0, k) for k in range(2))
     either, angle, largest = (x < 0.0) | (y < 0.0), binary("atan2", y, x), symbolic().maximum(x, y, 0.5)
     for a in ((1.0, 2.0), (-1.0, 2.0), (1.0, -2.0), (-1.0, -2.0)):
-        found = evaluate(graph, [either.index, angle.index, largest.index], [a])
-        assert found == [a[0] < 0.0 or a[1] < 0.0, math.atan2(a[1], a[0]), max(*a, 0.5)]
+        result = evaluate(graph, [either.index, angle.index, largest.index], [a])
+        assert result == [a[0] < 0.0 or a[1] < 0.0, math.atan2(a[1], a[0]), max(*a, 0.5)]

@@ -66,15 +66,15 @@ def test_code_for_aarch64_computes_the_same(robot, tmp_path):
     first[0][:1] += 1e6 * (robot.nq == robot.nv)
     arrays = {"model": robot._model, "x": np.concatenate(first)}
     arrays |= {name: np.concatenate(rows) for name, rows in zip("qva", zip(first, second))}
-    words = [f"static const double {name}[] = {{{', '.join(map(repr, x.tolist()))}}};" for name, x in arrays.items()]
-    (tmp_path / "main.c").write_text(MAIN % "\n".join([f"#define N {robot.nv}", *words]))
+    message = [f"static const double {name}[] = {{{', '.join(map(repr, x.tolist()))}}};" for name, x in arrays.items()]
+    (tmp_path / "main.c").write_text(MAIN % "\n".join([f"#define N {robot.nv}", *message]))
     (tmp_path / "f.o").write_bytes(made(robot))
     command = [sys.executable, "-m", "ziglang", "cc", "-target", "aarch64-linux-musl", "-o", tmp_path / "main"]
     subprocess.run([*command, tmp_path / "main.c", tmp_path / "f.o"], check=True)
     if EMULATOR is None:
         return
     printed = subprocess.run([EMULATOR, tmp_path / "main"], check=True, capture_output=True, text=True).stdout
-    found = np.array([[float(x) for x in line.split()] for line in re.findall(r".+", printed)]).T
-    for a, states in zip(found, (first, first, second), strict=True):
+    result = np.array([[float(x) for x in line.split()] for line in re.findall(r".+", printed)]).T
+    for a, states in zip(result, (first, first, second), strict=True):
         expected = by_loops(robot, articulated_bodies.forward_dynamics, states, {})
         np.testing.assert_allclose(a, expected, rtol=1e-10, atol=1e-11 * np.abs(expected).max())

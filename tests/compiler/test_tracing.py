@@ -23,9 +23,9 @@ def test_a_trace_is_the_kernel(robot, name):
     states = inputs_of(robot, kernel)
     traced = trace(kernel, structure(robot._model), options)
     arrays = [robot._model, *(x.ravel() for x in (*states, *options_of(robot, kernel).values()))]
-    found = np.array(evaluate(traced.graph, traced.outputs, arrays))
+    result = np.array(evaluate(traced.graph, traced.outputs, arrays))
     expected = by_loops(robot, kernel, states, options)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13 * np.abs(expected).max())
+    np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-13 * np.abs(expected).max())
     if traced.flag is not None:
         assert evaluate(traced.graph, [traced.flag], arrays) == [True]
 
@@ -45,10 +45,10 @@ def test_random_structures():
         states = inputs_of(robot, kernel, k)
         traced = trace(kernel, structure(robot._model), options)
         arrays = [robot._model, *(x.ravel() for x in (*states, *options_of(robot, kernel).values()))]
-        found = np.array(evaluate(traced.graph, traced.outputs, arrays))
+        result = np.array(evaluate(traced.graph, traced.outputs, arrays))
         expected = by_loops(robot, kernel, states, options)
-        what = f"{name} of {kinds}, parents {robot.parents}"
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max(), err_msg=what)
+        label = f"{name} of {kinds}, parents {robot.parents}"
+        np.testing.assert_allclose(result, expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max(), err_msg=label)
 
 
 def test_a_robots_numbers_are_inputs():
@@ -58,8 +58,8 @@ def test_a_robots_numbers_are_inputs():
     np.testing.assert_array_equal(structure(robot._model), structure(loaded._model))
     traced = trace(newton_euler.inverse_dynamics, structure(robot._model), {})
     states = inputs_of(robot, newton_euler.inverse_dynamics)
-    found = evaluate(traced.graph, traced.outputs, [loaded._model, *states])
-    np.testing.assert_allclose(found, loaded.inverse_dynamics(*states), rtol=1e-12, atol=1e-12)
+    result = evaluate(traced.graph, traced.outputs, [loaded._model, *states])
+    np.testing.assert_allclose(result, loaded.inverse_dynamics(*states), rtol=1e-12, atol=1e-12)
 
 
 def test_zeros_cost_nothing():

@@ -69,8 +69,8 @@ def options_of(robot, algorithm):
     """Values of the options that are arrays, by name."""
     rng, sizes = np.random.default_rng(0), Sizes(robot._model)
     placement = robot.placements[0][:3].ravel().copy()
-    made = {x.name: rng.uniform(0.5, 2.0, sizes.shape(x)) for x in algorithm.options if x.is_array}
-    return made | {name: placement for name in made if name == "placement"}
+    created = {x.name: rng.uniform(0.5, 2.0, sizes.shape(x)) for x in algorithm.options if x.is_array}
+    return created | {name: placement for name in created if name == "placement"}
 
 
 def by_loops(robot, algorithm, states, options):

@@ -90,10 +90,10 @@ def check_identification(make):
     q, v, a = rng.normal(size=(3, 400, 2))
     loads = ARM.inverse_dynamics(q, v, a)
     tau = loads + np.array([friction.torque(x, y) for x, y in zip(v, loads)])
-    known = model.torque(np.where(np.arange(model.size) < model.inertial, model.prior, 0.0), q, v, a)
+    reference = model.torque(np.where(np.arange(model.size) < model.inertial, model.prior, 0.0), q, v, a)
     Y = model.regressor(q, v, a)[..., model.inertial :]
-    found = np.linalg.lstsq(Y.reshape(-1, Y.shape[-1]), (tau - known).ravel(), rcond=None)[0]
-    np.testing.assert_allclose(found, friction.parameters(2), rtol=1e-8, atol=1e-9)
+    result = np.linalg.lstsq(Y.reshape(-1, Y.shape[-1]), (tau - reference).ravel(), rcond=None)[0]
+    np.testing.assert_allclose(result, friction.parameters(2), rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(model.prior[model.inertial :], friction.parameters(2), rtol=1e-12)
 
 

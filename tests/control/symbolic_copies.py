@@ -43,8 +43,8 @@ class SymbolicCopies:
         if isinstance(x, dict):
             return {key: self.of(value) for key, value in x.items()}
         if isinstance(x, (tuple, list)):
-            made = [self.of(y) for y in x]
-            return type(x)(*made) if hasattr(x, "_fields") else type(x)(made)
+            created = [self.of(y) for y in x]
+            return type(x)(*created) if hasattr(x, "_fields") else type(x)(created)
         if isinstance(x, Robot):
             return self._robot(x)
         if type(x).__module__.startswith(("geomctrl", "test")) and hasattr(x, "__dict__"):
@@ -74,9 +74,9 @@ class SymbolicCopies:
     def values(self, function, *args):
         """Return the numbers of what `function` returns on symbols: a scalar or array, or a tuple of them."""
         with numpy_on_symbols(), requirements() as required:
-            found = function(*args)
+            result = function(*args)
         assert all(evaluate(self.graph, [x.index for x in required if isinstance(x, Condition)], [self.numbers]))
-        return self.evaluated(found)
+        return self.evaluated(result)
 
     def evaluated(self, x):
         if isinstance(x, tuple):

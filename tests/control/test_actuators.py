@@ -184,14 +184,14 @@ def test_play_before_the_teeth_touch_and_after():
 def test_teeth_push_and_do_not_pull():
     gears = SeriesElasticity(100.0, 0.1, damping=50.0, backlash=0.2)
     x = np.array([0.15, -0.15, 0.05, 0.15, -0.15, -1.0, 1.0, 3.0, 3.0, -3.0])
-    found = gears.torque(0.0, np.zeros(5), np.zeros(5), x)
-    np.testing.assert_allclose(found, [0.0, 0.0, 0.0, 5.0 + 150.0, -5.0 - 150.0])
+    outcome = gears.torque(0.0, np.zeros(5), np.zeros(5), x)
+    np.testing.assert_allclose(outcome, [0.0, 0.0, 0.0, 5.0 + 150.0, -5.0 - 150.0])
 
 
 def test_the_torque_speed_line_in_four_quadrants():
     limits, u = TorqueSpeedLimits(10.0, 5.0, 12.0), np.array([50.0, -50.0, 1.0])
-    for speed, found in ((0.0, [10, -10, 1]), (2.5, [5, -12, 1]), (-2.5, [12, -5, 1]), (6.0, [-2, -12, -2])):
-        np.testing.assert_allclose(limits.torque(0.0, u, np.full(3, speed), None), found, atol=1e-12)
+    for speed, outcome in ((0.0, [10, -10, 1]), (2.5, [5, -12, 1]), (-2.5, [12, -5, 1]), (6.0, [-2, -12, -2])):
+        np.testing.assert_allclose(limits.torque(0.0, u, np.full(3, speed), None), outcome, atol=1e-12)
 
 
 def test_a_base_that_is_not_driven():

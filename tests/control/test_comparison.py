@@ -90,11 +90,11 @@ def robot():
 
 
 def test_a_run_says_with_how_many_samples_it_was_compared(robot, tmp_path):
-    found = run(Spring(robot))
-    assert found.compared.samples == 41
-    assert found.compared.difference < 1e-12
-    assert "compiled; compared with Python at 41 samples, largest difference" in found.summary()
-    assert gc.Run.load(found.save(tmp_path / "run.npz")).compared == found.compared
+    result = run(Spring(robot))
+    assert result.compared.samples == 41
+    assert result.compared.difference < 1e-12
+    assert "compiled; compared with Python at 41 samples, largest difference" in result.summary()
+    assert gc.Run.load(result.save(tmp_path / "run.npz")).compared == result.compared
     in_python = run(Spring(robot), compiled=False)
     assert in_python.compared is None
     assert "compared" not in in_python.summary()
@@ -140,10 +140,10 @@ def test_what_monitors_measure_is_compared_before_and_after_a_run(robot, which, 
 def test_another_result_leads_to_python_and_one_warning(robot):
     expected = run(AsksForTypes(robot), compiled=False, t_end=6.0)
     with pytest.warns(RuntimeWarning, match="AsksForTypes") as said:
-        found = run(AsksForTypes(robot), compiled="auto", t_end=6.0)
+        result = run(AsksForTypes(robot), compiled="auto", t_end=6.0)
     assert len(said) == 1
-    np.testing.assert_array_equal(found.q, expected.q)
-    assert found.compared is None
+    np.testing.assert_array_equal(result.q, expected.q)
+    assert result.compared is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run(AsksForTypes(robot), compiled="auto", t_end=6.0)
@@ -155,8 +155,8 @@ def test_what_only_stored_samples_show_is_found_after_the_run(robot, monkeypatch
         run(AsksForTypes(robot))
     expected = run(AsksForTypes(robot), compiled=False, t_end=6.0)
     with pytest.warns(RuntimeWarning, match="AsksForTypes"):
-        found = run(AsksForTypes(robot), compiled="auto", t_end=6.0)
-    np.testing.assert_array_equal(found.q, expected.q)
+        result = run(AsksForTypes(robot), compiled="auto", t_end=6.0)
+    np.testing.assert_array_equal(result.q, expected.q)
 
 
 def test_rows_that_were_not_written_as_computed_are_found(robot, monkeypatch):
@@ -196,8 +196,8 @@ def test_many_loops_are_compared_one_by_one(robot):
         gc.simulate_many(robot, wrong, *start, t_end=0.3, dt=1e-3, options=gc.SimulationOptions(compiled=True))
     with pytest.warns(RuntimeWarning, match="AsksForTypes"):
         runs = gc.simulate_many(robot, wrong, *start, t_end=0.3, dt=1e-3)
-    for law, found in zip(wrong, runs):
-        np.testing.assert_array_equal(found.q, run(law, compiled=False, t_end=0.3).q)
+    for law, result in zip(wrong, runs):
+        np.testing.assert_array_equal(result.q, run(law, compiled=False, t_end=0.3).q)
 
 
 def test_rounding_that_a_law_magnifies_is_no_difference(robot):

@@ -56,11 +56,11 @@ def equal(x, y, scale=1.0):
 def test_bundled_controllers_and_references(robot, name, kernels):
     rng = np.random.default_rng(1)
     for law in laws(robot, references(robot)[name]).values():
-        made = gc.compile(law)
+        created = gc.compile(law)
         for t in (0.0, 0.4, 1.9, 5.0):
             q, v, z = robot.random_configuration(rng), rng.normal(size=robot.nv), law.start()
             z = None if z is None else z * rng.uniform(0.2, 1.5, z.shape)
-            found, expected = made(t, q, v, z), law(t, q, v, z)
+            found, expected = created(t, q, v, z), law(t, q, v, z)
             equal(found.tau, expected.tau)
             assert (found.z_rate is None) == (expected.z_rate is None)
             if z is not None:
@@ -75,9 +75,9 @@ def test_bundled_controllers_and_references(robot, name, kernels):
 def test_elastic_joints(smooth):
     robot = models.panda()
     law = controllers.ElasticJoint(robot, smooth, 800.0, 0.1)
-    made, rng = gc.compile(law, with_rotors(robot, 0.1)), np.random.default_rng(0)
+    created, rng = gc.compile(law, with_rotors(robot, 0.1)), np.random.default_rng(0)
     q, v = rng.normal(size=(2, 14))
-    equal(made(0.7, q, v, None).tau, law(0.7, q, v, None).tau)
+    equal(created(0.7, q, v, None).tau, law(0.7, q, v, None).tau)
 
 
 class Saturated:
@@ -105,9 +105,9 @@ class Saturated:
 def test_a_law_of_ones_own_in_a_loop():
     robot = models.panda()
     law, plant = Saturated(robot), gc.Plant(robot.with_payload(2.0, (0.0, 0.0, 0.1), 0.005 * np.eye(3)))
-    made = gc.compile(law)
-    assert 900 < made.operations < 4000
-    runs = [gc.simulate(plant, x, np.full(7, 0.1), np.zeros(7), 0.3, 1e-3) for x in (law, made)]
+    created = gc.compile(law)
+    assert 900 < created.operations < 4000
+    runs = [gc.simulate(plant, x, np.full(7, 0.1), np.zeros(7), 0.3, 1e-3) for x in (law, created)]
     np.testing.assert_allclose(runs[1].q, runs[0].q, rtol=0.0, atol=1e-12)
     np.testing.assert_allclose(runs[1].signals["energy"], runs[0].signals["energy"], rtol=1e-9)
     np.testing.assert_array_equal(runs[1].signals["far"], runs[0].signals["far"])
@@ -116,15 +116,15 @@ def test_a_law_of_ones_own_in_a_loop():
 def test_what_the_compiled_law_is_asked_and_what_it_was_not_made_for():
     robot = models.panda()
     law = controllers.SlotineLi(robot, references(robot)["sinusoids"])
-    made = gc.compile(law)
-    assert made.robot is robot
+    created = gc.compile(law)
+    assert created.robot is robot
     q, z, plant = np.zeros(7), law.start(), gc.Plant(robot)
-    assert made.lyapunov(0.3, q, q, z, plant) == law.lyapunov(0.3, q, q, z, plant)
-    equal(made(1, q, q, z).tau, law(1, q, q, z).tau)
-    equal(made(np.float64(0.5), q, q, z).tau, law(0.5, q, q, z).tau)
-    equal(made(0.5, list(q), q, z).tau, law(0.5, q, q, z).tau)
+    assert created.lyapunov(0.3, q, q, z, plant) == law.lyapunov(0.3, q, q, z, plant)
+    equal(created(1, q, q, z).tau, law(1, q, q, z).tau)
+    equal(created(np.float64(0.5), q, q, z).tau, law(0.5, q, q, z).tau)
+    equal(created(0.5, list(q), q, z).tau, law(0.5, q, q, z).tau)
     with pytest.raises(gc.ArgumentError, match="q"):
-        made(0.5, q * np.nan, q, z)
+        created(0.5, q * np.nan, q, z)
 
 
 def failing(body, start=None):
@@ -236,10 +236,10 @@ def of_numbers(self, t, q, v, z):
 def test_a_search_for_a_configuration_does_not_trace(body):
     """The error appears in a loop and for the law alone; a computation on constants only may be outside of the law."""
     at = f"test_compiled.py, line {body.__code__.co_firstlineno + 1}"
-    words = f"Law can not be traced: inverse_kinematics is called on symbols, in .*{at}: the number of its iterations"
-    with pytest.raises(UntraceableError, match=words):
+    texts = f"Law can not be traced: inverse_kinematics is called on symbols, in .*{at}: the number of its iterations"
+    with pytest.raises(UntraceableError, match=texts):
         gc.compile(failing(body))
-    with pytest.raises(UntraceableError, match=words):
+    with pytest.raises(UntraceableError, match=texts):
         gc.simulate(
             models.two_link(),
             failing(body),
@@ -275,9 +275,9 @@ def test_differences_of_poses_and_what_is_not_finite():
             return gc.Command(robot.difference(ahead, self.goal) + np.sqrt(v))  # nan for half of all velocities
 
     law, rng = Law(), np.random.default_rng(0)
-    made = gc.compile(law)
+    created = gc.compile(law)
     q, v = robot.random_configuration(rng), np.abs(rng.normal(size=robot.nv))
-    equal(made(0.0, q, v, None).tau, law(0.0, q, v, None).tau)
+    equal(created(0.0, q, v, None).tau, law(0.0, q, v, None).tau)
 
 
 def test_rotations_and_pythons_own_functions():
@@ -301,10 +301,10 @@ def test_rotations_and_pythons_own_functions():
             return gc.Command(tau, None, {"off": math.sqrt(e @ e), "largest": max(abs(x) for x in e)})
 
     law, rng = Law(), np.random.default_rng(0)
-    made = gc.compile(law)
+    created = gc.compile(law)
     for t in (0.0, 1.3):
         q, v = robot.random_configuration(rng), rng.normal(size=robot.nv)
-        found, expected = made(t, q, v, None), law(t, q, v, None)
+        found, expected = created(t, q, v, None), law(t, q, v, None)
         equal(found.tau, expected.tau)
         assert found.signals == pytest.approx(expected.signals, rel=1e-12)
 

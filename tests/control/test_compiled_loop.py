@@ -301,10 +301,10 @@ def spied(monkeypatch):
         return factor(self, error, before)
 
     def spied_run(self, *args):
-        found = run(self, *args)
-        seen.stops.append(found[2])
+        result = run(self, *args)
+        seen.stops.append(result[2])
         seen.paces.extend(self.pace[:, 0])
-        return found
+        return result
 
     monkeypatch.setattr(Loop, "advance", spied_advance)
     monkeypatch.setattr(StepControl, "factor", spied_factor)
@@ -436,20 +436,20 @@ def same_bits(a, b, names=("t", "q", "v", "z", "tau")):
 )
 def test_a_run_has_the_same_bits_in_any_lane_and_thread(robot, method, dt):
     """11 loops that differ in payload, friction, gains, motion and start: a group of eight lanes and three more."""
-    given = list(cases(11, ROBOTS[robot](), np.random.default_rng(0)))
-    columns = list(zip(*given))
+    inputs = list(cases(11, ROBOTS[robot](), np.random.default_rng(0)))
+    columns = list(zip(*inputs))
     arguments = 300 * dt, dt
     run = partial(flat(gc.simulate_many), *columns, *arguments, method=method, every=100, compiled=True)
     one, two = run(), run(threads=2)
     assert all(same_bits(a, b) for a, b in zip(one, two))
     for k in (0, 7, 10):
-        alone = gc.simulate(*given[k], *arguments, options=gc.SimulationOptions(method, 100, compiled=True))
+        alone = gc.simulate(*inputs[k], *arguments, options=gc.SimulationOptions(method, 100, compiled=True))
         assert same_bits(alone, one[k])
         assert {n: (m.worst, m.t_worst) for n, m in alone.monitors.items()} == {
             n: (m.worst, m.t_worst) for n, m in one[k].monitors.items()
         }
     assert_same(
-        gc.simulate(*given[3], *arguments, options=gc.SimulationOptions(method, 100, compiled=False)), one[3], 1e-9
+        gc.simulate(*inputs[3], *arguments, options=gc.SimulationOptions(method, 100, compiled=False)), one[3], 1e-9
     )
 
 
@@ -463,35 +463,35 @@ def test_a_run_has_the_same_bits_watched_or_not_and_whatever_is_stored():
 
 def test_a_lane_that_fails_ends_alone():
     robot, rng = models.panda(), np.random.default_rng(2)
-    given = list(cases(9, robot, rng))
+    inputs = list(cases(9, robot, rng))
     wild = controllers.SlotineLi(robot, reference(robot), 2.0, 5e5, rate=1e-3)
-    given[4] = (given[4][0], wild, *given[4][2:])
-    runs = gc.simulate_many(*zip(*given), 0.3, 1e-3, options=gc.SimulationOptions(compiled=True))
+    inputs[4] = (inputs[4][0], wild, *inputs[4][2:])
+    runs = gc.simulate_many(*zip(*inputs), 0.3, 1e-3, options=gc.SimulationOptions(compiled=True))
     assert [run.success for run in runs] == [k != 4 for k in range(9)]
     assert runs[4].reason.startswith(("stopped at t =", "the closed loop is unstable"))
     assert 0 < len(runs[4].t) < 300
     with pytest.raises(gc.SimulationError) as caught:
-        gc.simulate(*given[4], 0.3, 1e-3, options=gc.SimulationOptions(compiled=False))
+        gc.simulate(*inputs[4], 0.3, 1e-3, options=gc.SimulationOptions(compiled=False))
     assert abs(caught.value.run.steps - runs[4].steps) <= 1
     for k in (0, 3, 5, 8):
-        assert same_bits(runs[k], gc.simulate(*given[k], 0.3, 1e-3, options=gc.SimulationOptions(compiled=True)))
+        assert same_bits(runs[k], gc.simulate(*inputs[k], 0.3, 1e-3, options=gc.SimulationOptions(compiled=True)))
 
 
 def test_a_lane_of_a_pair_that_fails_ends_alone():
     """An interval in which other lanes have already taken some steps: they repeat them."""
     robot, rng = models.two_link(), np.random.default_rng(4)
     starts = [0.1, 0.2, 0.3, 0.4, 1.0, 0.4, 0.3, 0.2, 0.1]
-    given = [(robot, Fading(robot, a), 0.3 * rng.normal(size=2), np.zeros(2)) for a in starts]
-    runs = gc.simulate_many(*zip(*given), 30.0, 0.1, options=gc.SimulationOptions(method="MK54", compiled=True))
+    inputs = [(robot, Fading(robot, a), 0.3 * rng.normal(size=2), np.zeros(2)) for a in starts]
+    runs = gc.simulate_many(*zip(*inputs), 30.0, 0.1, options=gc.SimulationOptions(method="MK54", compiled=True))
     assert [run.success for run in runs] == [k != 4 for k in range(9)]
     for k in (0, 3, 5, 8):
         assert same_bits(
-            runs[k], gc.simulate(*given[k], 30.0, 0.1, options=gc.SimulationOptions(method="MK54", compiled=True))
+            runs[k], gc.simulate(*inputs[k], 30.0, 0.1, options=gc.SimulationOptions(method="MK54", compiled=True))
         )
     with pytest.raises(
         gc.SimulationError, match=r"stopped at t = 15 s: .*: expected tau, an array of 2 finite"
     ) as caught:
-        gc.simulate(*given[4], 30.0, 0.1, options=gc.SimulationOptions(method="MK54", compiled=False))
+        gc.simulate(*inputs[4], 30.0, 0.1, options=gc.SimulationOptions(method="MK54", compiled=False))
     assert (str(caught.value), caught.value.run.steps) == (runs[4].reason, runs[4].steps)
     np.testing.assert_allclose(runs[4].q, caught.value.run.q, atol=1e-9)
 
@@ -512,14 +512,14 @@ class Fading:
 def test_loops_of_several_kinds_at_once():
     """Two robots, a law that can not be traced, and a plant that changes: each run equals a single one."""
     panda, arm = models.panda(), models.two_link()
-    given = [
+    inputs = [
         (panda, law("pd", panda), panda.neutral(), np.ones(7)),
         (arm, law("pd", arm), arm.neutral(), np.ones(2)),
         (gc.Plant(panda, changes=[(0.1, loaded(panda))]), law("pd", panda), panda.neutral(), np.ones(7)),
         (panda, law("slotine-li", panda), panda.neutral(), np.ones(7)),
     ]
-    for k, run in enumerate(gc.simulate_many(*zip(*given), 0.3, 1e-3)):
-        assert_same(gc.simulate(*given[k], 0.3, 1e-3, options=gc.SimulationOptions(compiled=False)), run, 1e-9)
+    for k, run in enumerate(gc.simulate_many(*zip(*inputs), 0.3, 1e-3)):
+        assert_same(gc.simulate(*inputs[k], 0.3, 1e-3, options=gc.SimulationOptions(compiled=False)), run, 1e-9)
 
 
 def test_what_is_given_once_is_the_same_for_all():
@@ -678,13 +678,13 @@ def test_progress_and_an_error_of_its_callers():
 
 
 def test_one_trace_serves_loops_that_differ_in_numbers(monkeypatch):
-    made = []
+    created = []
     original = choice.trace_loop
-    monkeypatch.setattr(choice, "trace_loop", lambda *args, **options: made.append(1) or original(*args, **options))
+    monkeypatch.setattr(choice, "trace_loop", lambda *args, **options: created.append(1) or original(*args, **options))
     monkeypatch.setattr(choice, "_traces", type(choice._traces)())
     for plant, controller, q0, v0 in cases(4, models.two_link(), np.random.default_rng(3)):
         gc.simulate(plant, controller, q0, v0, 0.01, 1e-3, options=gc.SimulationOptions(compiled=True))
-    assert len(made) == 1
+    assert len(created) == 1
 
 
 def test_rotors_make_a_robot_of_their_own():

@@ -87,8 +87,8 @@ def test_inputs_and_outputs_have_names_and_shapes():
     law = gc.compile(controllers.SlotineLi(models.two_link(), gc.references.Quintic(models.two_link(), Q, Q, 1.0)))
     assert dict(law.inputs) == {"t": (), "q": (2,), "v": (2,), "z": (20,)}
     command = law(0.5, Q, V, law.start())
-    found = {"tau": command.tau, "z_rate": command.z_rate, **command.signals}
-    assert {name: np.shape(x) for name, x in found.items()} == dict(law.outputs)
+    outcome = {"tau": command.tau, "z_rate": command.z_rate, **command.signals}
+    assert {name: np.shape(x) for name, x in outcome.items()} == dict(law.outputs)
     with pytest.raises(TypeError):
         law.outputs["tau"] = (3,)
 
@@ -192,15 +192,15 @@ class Large:
 def test_large_states_lie_on_no_stack_and_larger_ones_are_refused():
     import threading
 
-    law, found = gc.compile(Large(40_000)), []
+    law, outcome = gc.compile(Large(40_000)), []
     before = threading.stack_size(131_072)  # shorter than the state
     try:
-        thread = threading.Thread(target=lambda: found.append(law(0.1, Q, V, np.ones(40_000)).tau))
+        thread = threading.Thread(target=lambda: outcome.append(law(0.1, Q, V, np.ones(40_000)).tau))
         thread.start()
         thread.join()
     finally:
         threading.stack_size(before)
-    np.testing.assert_array_equal(found[0], -Q - V + 1.0)
+    np.testing.assert_array_equal(outcome[0], -Q - V + 1.0)
     with pytest.raises(UntraceableError, match=r"Large: a state of 1000000 numbers \(8 MB\), at most"):
         gc.compile(Large(1_000_000))
     with pytest.raises(UntraceableError, match="a state of 1000005 numbers"):

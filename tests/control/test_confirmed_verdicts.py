@@ -48,10 +48,10 @@ def on_reference(plant, dt=2e-3, **options):
 @pytest.mark.parametrize("order", [1, 2, 4, 6])
 @pytest.mark.parametrize(("left", "outcome"), [(0.0, VANISHES), (-3.0, VANISHES), (2e-3, STAYS), (1.0, STAYS)])
 def test_growth_is_extrapolated_with_the_order_of_the_method(order, left, outcome):
-    found = refined(lambda n: left + 0.5 * n**-order, 1e-3, order)
-    assert found.outcome == (UNDECIDED if order == 1 and left in (0.0, 2e-3) else outcome)
+    result = refined(lambda n: left + 0.5 * n**-order, 1e-3, order)
+    assert result.outcome == (UNDECIDED if order == 1 and left in (0.0, 2e-3) else outcome)
     if order > 1:
-        assert found.order == pytest.approx(order, abs=0.1)
+        assert result.order == pytest.approx(order, abs=0.1)
 
 
 @pytest.mark.parametrize("order", [0.5, 1.0, 2.0, 3.0, 4.0, 6.0])
@@ -98,11 +98,11 @@ def test_the_worst_step_is_repeated_where_it_was_not_stored(compiled):
 def test_the_step_that_is_advised_resolves():
     law, start = controllers.Passivity(ARM, SWING), SWING(0.0)
     coarse = gc.simulate(ARM, law, start.q, start.v, 0.1, 1e-2)
-    found = coarse.monitors["lyapunov"]
-    assert (found.verdict, found.ok, coarse.ok) == ("UNRESOLVED", None, None)
-    assert f"dt = {found.finding.dt:.1g} s" in coarse.summary()
-    assert found.finding.dt < 1e-2
-    fine = gc.simulate(ARM, law, start.q, start.v, 0.1, 1e-2 / math.ceil(1e-2 / found.finding.dt))
+    result = coarse.monitors["lyapunov"]
+    assert (result.verdict, result.ok, coarse.ok) == ("UNRESOLVED", None, None)
+    assert f"dt = {result.finding.dt:.1g} s" in coarse.summary()
+    assert result.finding.dt < 1e-2
+    fine = gc.simulate(ARM, law, start.q, start.v, 0.1, 1e-2 / math.ceil(1e-2 / result.finding.dt))
     assert fine.ok is True, fine.summary()
 
 
@@ -110,13 +110,13 @@ def test_the_step_that_is_advised_resolves():
 def test_a_stiff_loop_is_told_its_rate_and_the_step_of_the_textbook(dt, steps):
     """x' = -100 x; RK4's interval of stability ends at -2.785293563405282 (Hairer and Wanner 1996, IV.2)."""
     law = Spring(k=8.0, d=200.0)
-    found = gc.simulate(SLIDER, law, [0.1], [0.1], steps * dt, dt).monitors["lyapunov"]
-    assert found.verdict == "UNRESOLVED"
+    result = gc.simulate(SLIDER, law, [0.1], [0.1], steps * dt, dt).monitors["lyapunov"]
+    assert result.verdict == "UNRESOLVED"
     fastest = np.abs(np.roots([2.0, 200.0, 8.0])).max()
-    assert f"fastest rate is {fastest:.3g} 1/s" in found.finding.reason
+    assert f"fastest rate is {fastest:.3g} 1/s" in result.finding.reason
     bound = 2.785293563405282 / fastest
-    assert f"dt at most {bound:.2g} s, or damping gains at most {bound / dt:.2g} times theirs" in found.finding.advice
-    assert found.finding.dt <= 0.9 * bound * (1.0 + 1e-6)
+    assert f"dt at most {bound:.2g} s, or damping gains at most {bound / dt:.2g} times theirs" in result.finding.advice
+    assert result.finding.dt <= 0.9 * bound * (1.0 + 1e-6)
     assert gc.simulate(SLIDER, law, [0.1], [0.1], 0.4, 0.02).monitors["lyapunov"].ok
 
 
@@ -162,10 +162,10 @@ def test_a_law_that_acts_on_measurements_is_not_accused_for_its_sensors(instead)
 
     plant = gc.Plant(SLIDER, sensors=[gc.sensors.Encoder(8)])
     run = gc.simulate(plant, Measured(), [0.1], [0.0], 1.0, 1e-3, control_dt=1e-3)
-    found = run.monitors["lyapunov"]
-    assert found.worst > found.limit
-    assert (found.verdict, run.ok) == ("UNRESOLVED", None)
-    assert "the law acts on measurements" in found.explanation
+    result = run.monitors["lyapunov"]
+    assert result.worst > result.limit
+    assert (result.verdict, run.ok) == ("UNRESOLVED", None)
+    assert "the law acts on measurements" in result.explanation
 
 
 def test_what_raises_while_it_is_repeated_leaves_the_verdict_open():
@@ -217,10 +217,10 @@ def test_energy_that_is_not_the_power_is_a_violation(share, every):
 def test_energy_that_the_integrator_loses_is_unresolved_and_the_advice_resolves(dt):
     options = {"monitors": [gc.monitors.EnergyBalance()]}
     coarse = gc.simulate(Springs(SLIDER, None), Spring(), [0.5], [1.0], 1.0, dt, **grouped(**options))
-    found = coarse.monitors["energy"]
-    assert (found.verdict, coarse.ok) == ("UNRESOLVED", None)
+    result = coarse.monitors["energy"]
+    assert (result.verdict, coarse.ok) == ("UNRESOLVED", None)
     fine = gc.simulate(
-        Springs(SLIDER, None), Spring(), [0.5], [1.0], 1.0, dt / math.ceil(dt / found.finding.dt), **grouped(**options)
+        Springs(SLIDER, None), Spring(), [0.5], [1.0], 1.0, dt / math.ceil(dt / result.finding.dt), **grouped(**options)
     )
     assert fine.monitors["energy"].ok is True
 
@@ -285,9 +285,9 @@ def test_what_nobody_confirmed_is_unresolved():
         gc.simulate(
             SLIDER, Spring(d=-1.0), [0.1], [0.1], 1.0, 1e-3, progress=stop, options=gc.SimulationOptions(compiled=False)
         )
-    found = stopped.value.run.monitors["lyapunov"]
-    assert found.worst > found.limit
-    assert (found.verdict, found.ok, found.explanation) == ("UNRESOLVED", None, "not confirmed")
+    result = stopped.value.run.monitors["lyapunov"]
+    assert result.worst > result.limit
+    assert (result.verdict, result.ok, result.explanation) == ("UNRESOLVED", None, "not confirmed")
 
 
 def test_three_verdicts_are_kept_in_files(tmp_path):

@@ -61,23 +61,23 @@ def test_a_ball_bounces_as_hunt_and_crossleys_force_has_it(d, exponent):
     order.
     """
     stiffness = 2e4 * 200.0 ** (exponent - 1.0)
-    found = run(ball(), gc.Contact(["ball"], stiffness, d, exponent=exponent), [0.005], [-1.0], 0.06, 2e-4)
-    e = found.v[-1, 0]
-    assert found.q[-1, 0] > 0.0
+    result = run(ball(), gc.Contact(["ball"], stiffness, d, exponent=exponent), [0.005], [-1.0], 0.06, 2e-4)
+    e = result.v[-1, 0]
+    assert result.q[-1, 0] > 0.0
     assert e == pytest.approx(restitution(d, 1.0), abs=1e-4)
     assert abs(e - (1.0 - 2.0 / 3.0 * d)) < 0.5 * d**2
 
 
 def test_what_a_bounce_loses_is_what_the_contact_dissipates():
     robot, contact = ball(), gc.Contact(["ball"], 1e5, 0.5)
-    found = run(robot, contact, [0.01], [-1.0], 0.05, 5e-5)
-    state = contact.state(robot, found.q, found.v)
-    lost = np.trapezoid(state.dissipation, found.t)
-    total = robot.energy(found.q, found.v) + state.energy
+    result = run(robot, contact, [0.01], [-1.0], 0.05, 5e-5)
+    state = contact.state(robot, result.q, result.v)
+    lost = np.trapezoid(state.dissipation, result.t)
+    total = robot.energy(result.q, result.v) + state.energy
     assert lost == pytest.approx(0.5 * MASS * (1.0 - restitution(0.5, 1.0) ** 2), rel=1e-4)
     assert total[0] - total[-1] == pytest.approx(lost, rel=1e-4)
     assert (np.diff(total) <= 1e-9).all(), "no contact feeds energy"
-    assert state.force[:, 0, 2].max() == pytest.approx(np.abs(np.diff(found.v[:, 0]) / 5e-5).max() * MASS, rel=2e-3)
+    assert state.force[:, 0, 2].max() == pytest.approx(np.abs(np.diff(result.v[:, 0]) / 5e-5).max() * MASS, rel=2e-3)
 
 
 def test_the_energy_balance_closes_to_the_integrators_order():
@@ -92,9 +92,9 @@ def test_the_energy_balance_closes_to_the_integrators_order():
 
 
 def test_a_weight_rests_where_the_spring_holds_it():
-    found = run(ball(G), gc.Contact(["ball"], 1e4, 2.0), [0.01], [0.0], 4.0, 1e-3, compiled=True)
-    assert found.q[-1, 0] == pytest.approx(-((MASS * G / 1e4) ** (2.0 / 3.0)), rel=1e-9)
-    assert found.monitors["energy"].ok
+    result = run(ball(G), gc.Contact(["ball"], 1e4, 2.0), [0.01], [0.0], 4.0, 1e-3, compiled=True)
+    assert result.q[-1, 0] == pytest.approx(-((MASS * G / 1e4) ** (2.0 / 3.0)), rel=1e-9)
+    assert result.monitors["energy"].ok
 
 
 @pytest.mark.parametrize("v", [-1.0, 0.5, 3.0])
@@ -120,19 +120,19 @@ def at_rest(k=1e5):
 @pytest.mark.parametrize("compiled", [False, True], ids=["python", "compiled"])
 def test_a_puck_slides_as_far_as_coulomb_says(compiled):
     mu, u, speed = 0.4, 0.02, 1.5
-    found = run(puck(), gc.Contact(["puck"], 1e5, 0.5, mu, slip_speed=u), at_rest(), [speed, 0.0], 0.8, 1e-3,
+    result = run(puck(), gc.Contact(["puck"], 1e5, 0.5, mu, slip_speed=u), at_rest(), [speed, 0.0], 0.8, 1e-3,
                 compiled=compiled)  # fmt: skip
     smoothed = 0.5 * (speed * np.hypot(speed, u) + u**2 * np.arcsinh(speed / u)) / (mu * G)
-    assert found.q[-1, 0] == pytest.approx(smoothed, rel=1e-8)
-    assert found.q[-1, 0] == pytest.approx(speed**2 / (2.0 * mu * G), rel=1e-3)
-    assert found.monitors["energy"].ok
+    assert result.q[-1, 0] == pytest.approx(smoothed, rel=1e-8)
+    assert result.q[-1, 0] == pytest.approx(speed**2 / (2.0 * mu * G), rel=1e-3)
+    assert result.monitors["energy"].ok
 
 
 def test_a_held_puck_creeps_as_the_smoothing_says():
     mu, u, N = 0.6, 0.02, MASS * G
     push = gc.Wrench("puck", (0.0, 0.0, 0.0, 0.5 * mu * N, 0.0, 0.0))
-    found = run(puck(), [gc.Contact(["puck"], 1e5, 0.5, mu, slip_speed=u), push], at_rest(), [0.0, 0.0], 0.3, 1e-3)
-    assert found.v[-1, 0] == pytest.approx(0.5 * u / np.sqrt(1.0 - 0.25), rel=1e-9)
+    result = run(puck(), [gc.Contact(["puck"], 1e5, 0.5, mu, slip_speed=u), push], at_rest(), [0.0, 0.0], 0.3, 1e-3)
+    assert result.v[-1, 0] == pytest.approx(0.5 * u / np.sqrt(1.0 - 0.25), rel=1e-9)
 
 
 @pytest.mark.parametrize("mu", [0.3, 0.9])
@@ -141,9 +141,9 @@ def test_on_a_slope_it_slides_where_friction_does_not_hold_it(mu):
     surface = gc.HalfSpace((np.sin(angle), 0.0, np.cos(angle)), (0.0, 0.0, 0.1))
     contact = gc.Contact(["puck"], 1e5, 0.5, mu, surface=surface, slip_speed=1e-3)
     deep = (MASS * G * np.cos(angle) / 1e5) ** (2.0 / 3.0)
-    found = run(puck(), contact, [0.0, 0.1 - deep / np.cos(angle)], [0.0, 0.0], 0.5, 2e-4, compiled=True)
+    result = run(puck(), contact, [0.0, 0.1 - deep / np.cos(angle)], [0.0, 0.0], 0.5, 2e-4, compiled=True)
     a = G * (np.sin(angle) - mu * np.cos(angle))
-    down = found.v[-1] @ [np.cos(angle), -np.sin(angle)]
+    down = result.v[-1] @ [np.cos(angle), -np.sin(angle)]
     if a > 0.0:
         assert down == pytest.approx(a * 0.5, rel=5e-3)
     else:
@@ -190,10 +190,10 @@ def test_states_of_a_whole_run_at_once():
     rng = np.random.default_rng(5)
     q = np.array([robot.random_configuration(rng) for _ in range(6)]).reshape(2, 3, robot.nq)
     v = rng.normal(size=(2, 3, robot.nv))
-    found = contact.state(robot, q, v)
-    assert [x.shape for x in found] == [(2, 3, 4), (2, 3, 4, 3), (2, 3), (2, 3)]
+    result = contact.state(robot, q, v)
+    assert [x.shape for x in result] == [(2, 3, 4), (2, 3, 4, 3), (2, 3), (2, 3)]
     for at in np.ndindex(2, 3):
-        for x, y in zip(found, contact.state(robot, q[at], v[at])):
+        for x, y in zip(result, contact.state(robot, q[at], v[at])):
             assert_close(x[at], y, 1e-12, 1e-9)
 
 
@@ -221,19 +221,19 @@ def test_a_quadruped_stands():
     q0[12:] = stance
     q0[11] = 0.01 - robot.pose(q0, "FR_foot")[2, 3]
     contact = gc.Contact(FEET, stiffness=2e5, dissipation=1.0, friction=0.8, slip_speed=0.05)
-    found = run(robot, contact, q0, np.zeros(robot.nv), 2.0, 5e-4, law=Stand(stance, 80.0, 2.0), compiled=True,
+    result = run(robot, contact, q0, np.zeros(robot.nv), 2.0, 5e-4, law=Stand(stance, 80.0, 2.0), compiled=True,
                 monitors=[monitors.EnergyBalance(), monitors.GroupResidual()])  # fmt: skip
-    assert found.ok, found.summary()
-    state = contact.state(robot, found.q[-1], found.v[-1])
+    assert result.ok, result.summary()
+    state = contact.state(robot, result.q[-1], result.v[-1])
     weight = robot.parameters[:, 0].sum() * G
     assert state.force.sum(axis=0) == pytest.approx([0.0, 0.0, weight], abs=2e-3 * weight)
     assert (state.depth > 0.0).all()
-    R, height = found.q[-1, :12].reshape(3, 4)[:, :3], found.q[-1, 11]
+    R, height = result.q[-1, :12].reshape(3, 4)[:, :3], result.q[-1, 11]
     assert np.rad2deg(np.arccos(R[2, 2])) < 1.0
     assert 0.25 < height < 0.28
-    assert np.abs(found.v[-1]).max() < 5e-3
+    assert np.abs(result.v[-1]).max() < 5e-3
     touching = gc.Plant(robot, f_ext=contact)
-    still = touching.acceleration(0.0, found.q[-1], found.v[-1], found.tau[-1])
+    still = touching.acceleration(0.0, result.q[-1], result.v[-1], result.tau[-1])
     assert np.abs(still[:6]).max() < 0.05
 
 
@@ -279,11 +279,13 @@ def test_a_block_slides_as_far_as_in_mujoco():
     q0 = robot.neutral()
     q0[11] = 0.05 - (2.0 * G / 4.0 / 1e5) ** (2.0 / 3.0)
     contact = gc.Contact(corners, 1e5, 1.0, 0.5)
-    found = run(robot, contact, q0, [0, 0, 0, 1.2, 0, 0], 0.5, 5e-4, compiled=True, monitors=[monitors.EnergyBalance()])
-    theirs, ours = data.qpos[0] - start, found.q[-1, 3]
+    result = run(
+        robot, contact, q0, [0, 0, 0, 1.2, 0, 0], 0.5, 5e-4, compiled=True, monitors=[monitors.EnergyBalance()]
+    )
+    theirs, ours = data.qpos[0] - start, result.q[-1, 3]
     assert ours == pytest.approx(1.2**2 / (2.0 * 0.5 * G), rel=0.01)
     assert ours == pytest.approx(theirs, rel=0.02)
-    assert found.ok
+    assert result.ok
 
 
 # --- arguments ---------------------------------------------------------------------------------------------------

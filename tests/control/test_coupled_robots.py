@@ -64,8 +64,8 @@ def same_compiled(*arguments, **options):
 
 
 def test_coordinates_of_joints():
-    found = [(str(x.joint.name), x.q, x.v) for x in joint_coordinates(arm(floating=True))]
-    assert found == [
+    outcome = [(str(x.joint.name), x.q, x.v) for x in joint_coordinates(arm(floating=True))]
+    assert outcome == [
         ("root", np.s_[0:12], np.s_[0:6]),
         ("q1", np.s_[12:13], np.s_[6:7]),
         ("q3", np.s_[13:14], np.s_[7:8]),
@@ -237,6 +237,6 @@ def test_postures_and_motions_of_the_command_line():
 
 def test_inverse_kinematics_stays_in_the_ranges():
     q = np.array([0.4, 0.8])
-    found = ROBOT.inverse_kinematics({"c": ROBOT.pose(q, "c")}, q0=[0.0, 0.0])
-    np.testing.assert_allclose(ROBOT.pose(found.q, "c"), ROBOT.pose(q, "c"), atol=1e-6)
-    assert np.abs(found.q[0]) <= 0.5
+    outcome = ROBOT.inverse_kinematics({"c": ROBOT.pose(q, "c")}, q0=[0.0, 0.0])
+    np.testing.assert_allclose(ROBOT.pose(outcome.q, "c"), ROBOT.pose(q, "c"), atol=1e-6)
+    assert np.abs(outcome.q[0]) <= 0.5

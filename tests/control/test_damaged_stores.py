@@ -122,11 +122,11 @@ def test_every_flipped_bit_of_a_chunk_is_noticed_or_changes_nothing(whole, store
         path.write_bytes(flipped)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            found = load(store)
+            result = load(store)
         if said:
-            assert not found.success.values.ravel()[2:4].any()
+            assert not result.success.values.ravel()[2:4].any()
         else:
-            xarray.testing.assert_identical(found, whole[1])
+            xarray.testing.assert_identical(result, whole[1])
 
 
 def test_it_is_said_how_many_runs_were_there(store, tmp_path, capfd):

@@ -55,9 +55,9 @@ def test_a_function_pushes_bodies(also):
     run = run_of([f, gc.Wrench("panda_hand", np.ones(6))] if also else f)
     pushes = run.external_forces()
     assert [p.name for p in pushes] == ["panda_link3", "panda_link7", *["panda_hand"] * also]
-    found = sum(generalized(ROBOT, run.q, p, p.name) for p in pushes[:2])
+    result = sum(generalized(ROBOT, run.q, p, p.name) for p in pushes[:2])
     exact = sum(np.einsum("nij,i->nj", ROBOT.jacobian(run.q, ROBOT.body_names[i], "body"), F[i]) for i in (2, 6))
-    np.testing.assert_allclose(found, exact, atol=1e-12)
+    np.testing.assert_allclose(result, exact, atol=1e-12)
 
 
 def test_contact_pushes_at_its_points():

@@ -57,11 +57,11 @@ PULSES = {
 @pytest.mark.parametrize("when", PULSES)
 def test_a_pulse_moves_a_mass_as_far_as_newton_says(when, method, compiled):
     start, end = PULSES[when]
-    found = run(gc.Plant(CART, f_ext=gc.Wrench("cart", PUSH, start, end)), method=method, compiled=compiled)
+    result = run(gc.Plant(CART, f_ext=gc.Wrench("cart", PUSH, start, end)), method=method, compiled=compiled)
     lasts, after = min(end, 0.3) - start, max(0.3 - end, 0.0)
-    assert found.q[-1, 0] == pytest.approx(RATIO * lasts * (0.5 * lasts + after), rel=1e-12)
-    assert found.v[-1, 0] == pytest.approx(RATIO * lasts, rel=1e-12)
-    assert found.monitors["energy"].worst < 1e-14
+    assert result.q[-1, 0] == pytest.approx(RATIO * lasts * (0.5 * lasts + after), rel=1e-12)
+    assert result.v[-1, 0] == pytest.approx(RATIO * lasts, rel=1e-12)
+    assert result.monitors["energy"].worst < 1e-14
 
 
 def test_without_switches_a_switched_function_breaks_the_energy_balance():
@@ -81,9 +81,9 @@ def test_a_function_of_ones_own_says_when_it_switches(compiled):
         return np.where((t >= 0.0537) & (t < 0.1234), 1.0, 0.0) * np.array([PUSH])
 
     pushed.switches = (0.0537, 0.1234)
-    found = run(gc.Plant(CART, f_ext=pushed), compiled=compiled)
+    result = run(gc.Plant(CART, f_ext=pushed), compiled=compiled)
     lasts = 0.1234 - 0.0537
-    assert found.q[-1, 0] == pytest.approx(RATIO * lasts * (0.5 * lasts + 0.3 - 0.1234), rel=1e-12)
+    assert result.q[-1, 0] == pytest.approx(RATIO * lasts * (0.5 * lasts + 0.3 - 0.1234), rel=1e-12)
 
 
 def test_a_value_switches_within_its_time():
@@ -92,22 +92,22 @@ def test_a_value_switches_within_its_time():
 
     value.switches = (0.1111,)
     for compiled in (False, True):
-        found = run(gc.Plant(CART, f_ext=gc.Wrench("cart", value, 0.0333, 0.1889)), compiled=compiled)
-        assert found.v[-1, 0] == pytest.approx(0.0, abs=1e-15)
-        assert found.q[-1, 0] == pytest.approx(RATIO * 0.0778**2, rel=1e-12)
+        result = run(gc.Plant(CART, f_ext=gc.Wrench("cart", value, 0.0333, 0.1889)), compiled=compiled)
+        assert result.v[-1, 0] == pytest.approx(0.0, abs=1e-15)
+        assert result.q[-1, 0] == pytest.approx(RATIO * 0.0778**2, rel=1e-12)
 
 
 def test_wrenches_and_functions_add_up():
     parts = [gc.Wrench("cart", PUSH, 0.0537), lambda t, q, v: 2.0 * np.array([PUSH]), gc.Wrench("cart", PUSH, end=0.1)]
-    found = run(gc.Plant(CART, f_ext=parts))
-    assert found.v[-1, 0] == pytest.approx(RATIO * (0.3 - 0.0537 + 2.0 * 0.3 + 0.1), rel=1e-12)
+    result = run(gc.Plant(CART, f_ext=parts))
+    assert result.v[-1, 0] == pytest.approx(RATIO * (0.3 - 0.0537 + 2.0 * 0.3 + 0.1), rel=1e-12)
 
 
 def test_a_load_is_gripped_when_the_push_ends():
     """Two kinds of switches at the same time, and one switch of both kinds."""
     heavy = CART.with_parameters(2.0 * CART.parameters)
-    found = run(gc.Plant(CART, f_ext=gc.Wrench("cart", PUSH, 0.1, 0.25), changes=[(0.1777, heavy)]), strict=True)
-    assert found.v[-1, 0] == pytest.approx(RATIO * (0.0777 + 0.5 * 0.0723), rel=1e-12)
+    result = run(gc.Plant(CART, f_ext=gc.Wrench("cart", PUSH, 0.1, 0.25), changes=[(0.1777, heavy)]), strict=True)
+    assert result.v[-1, 0] == pytest.approx(RATIO * (0.0777 + 0.5 * 0.0723), rel=1e-12)
 
 
 # --- order -------------------------------------------------------------------------------------------------------

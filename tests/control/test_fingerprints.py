@@ -132,13 +132,13 @@ def test_a_compiled_package_is_known_by_its_release(monkeypatch, tmp_path):
     module = type(sys)("fast")
     module.__file__, module.__version__ = str(file), "1.0"
     monkeypatch.setitem(sys.modules, "fast", module)
-    found = set()
+    result = set()
     for version, data in (("1.0", b"a"), ("1.0", b"b"), ("1.1", b"b")):
         module.__version__ = version
         file.write_bytes(data)
         code_identity.release.cache_clear()
-        found.add(code_identity.release("fast"))
-    assert len(found) == 3
+        result.add(code_identity.release("fast"))
+    assert len(result) == 3
 
 
 def test_the_fingerprint_names_what_was_replaced(monkeypatch):

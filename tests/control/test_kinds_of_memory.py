@@ -217,12 +217,12 @@ def test_a_certificate_is_not_about_code_that_asks_for_types():
 
     assert testing.lyapunov_at(Wrong(), ARM, 0.0, [0.61, -0.37], [0.5, -0.4]).actual > 0.0
     try:
-        found = testing.certify_lyapunov(
+        result = testing.certify_lyapunov(
             Wrong(), ARM, (1.0, 4.0), offset=1e-3, levels=False, budget=testing.Budget(seconds=5.0)
         )
     except gc.GeomctrlError:
         return
-    assert not found.proved
+    assert not result.proved
 
 
 def test_a_right_law_that_is_too_stiff_for_dt_is_unresolved_not_accused():

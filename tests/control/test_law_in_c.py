@@ -135,9 +135,9 @@ def test_the_exported_test_finds_wrong_code(old, new, where, precision, tmp_path
     _, source, test = gc.compile(Wrong()).to_c(tmp_path, "ctrl", precision=precision)
     text = source.read_text()
     if not new:  # read inputs late, after outputs have been written
-        found = dict(re.findall(r"    const (?:double|float) (t\d+) = (q\[\d\]);\n", text))
-        assert set(found.values()) == {"q[0]", "q[1]"}
-        for name, x in found.items():
+        result = dict(re.findall(r"    const (?:double|float) (t\d+) = (q\[\d\]);\n", text))
+        assert set(result.values()) == {"q[0]", "q[1]"}
+        for name, x in result.items():
             text = text.replace(f"    const {precision} {name} = {x};\n", "").replace(f"= {name};", f"= {x};")
     assert old in text or not new
     source.write_text(text.replace(old, new) if new else text)

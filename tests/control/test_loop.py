@@ -213,9 +213,9 @@ def test_the_residual_of_skewness_is_what_it_says(form):
     C = gc.papers.factored.coriolis_matrix(FLOATING, q, v, form=form)
     N = Mdot - 2.0 * C
     size = max(np.abs(x).max() for x in (Mdot, 2.0 * C, np.abs(M).max() * v))
-    found = skew_residual(M, Mdot, C, v)
-    assert found == pytest.approx(np.abs(N + N.T).max() / size, rel=1e-12, abs=1e-15)
-    assert (found > 1e-3) == (form == "plain")
+    result = skew_residual(M, Mdot, C, v)
+    assert result == pytest.approx(np.abs(N + N.T).max() / size, rel=1e-12, abs=1e-15)
+    assert (result > 1e-3) == (form == "plain")
     assert skew_residual(M.tolist(), Mdot.T, 0.5 * Mdot, v) < 1e-15
     assert skew_residual(M, Mdot, np.full_like(C, np.nan), v) == np.inf
     assert skew_residual(0.0 * M, 0.0 * M, 0.0 * C, v) == 0.0
@@ -334,8 +334,8 @@ def test_a_controller_that_fails_leaves_the_run_so_far():
     def tau(t):
         return np.zeros(2) if t < 0.05 else np.linalg.inv(np.zeros((2, 2)))
 
-    words = r"t = 0.049 s: LinAlgError in the closed loop \(test_loop.py, line \d+, in tau\): Singular matrix"
-    with pytest.raises(SimulationError, match=words) as caught:
+    text = r"t = 0.049 s: LinAlgError in the closed loop \(test_loop.py, line \d+, in tau\): Singular matrix"
+    with pytest.raises(SimulationError, match=text) as caught:
         gc.simulate(ARM, Torque(tau), [0.1, 0.1], [0.0, 0.0], 1.0, 1e-3)
     assert len(caught.value.run.t) == 50
     assert isinstance(caught.value.__cause__, np.linalg.LinAlgError)
@@ -573,7 +573,7 @@ def test_what_a_controller_returns_is_checked(command, message):
     ],
 )
 def test_bad_arguments_are_named(arguments, message):
-    given = {
+    inputs = {
         "plant": ARM,
         "controller": Torque(lambda t: np.zeros(2)),
         "q0": [0.0, 0.0],
@@ -582,7 +582,7 @@ def test_bad_arguments_are_named(arguments, message):
         "dt": 1e-3,
     }
     with pytest.raises(ArgumentError, match=message):
-        gc.simulate(**grouped(**given | arguments))
+        gc.simulate(**grouped(**inputs | arguments))
 
 
 def test_runs_save_and_load(tmp_path):

@@ -53,9 +53,9 @@ def test_compiled_loops_are_what_python_computes(name):
 @pytest.mark.parametrize("name", LAWS)
 def test_one_trace_serves_motors_of_any_size(name, monkeypatch):
     """Armature is an input of compiled code; its absence is part of the structure."""
-    made = []
+    created = []
     original = choice.trace_loop
-    monkeypatch.setattr(choice, "trace_loop", lambda *args, **options: made.append(1) or original(*args, **options))
+    monkeypatch.setattr(choice, "trace_loop", lambda *args, **options: created.append(1) or original(*args, **options))
     monkeypatch.setattr(choice, "_traces", type(choice._traces)())
     ends = []
     for scale in (1.0, 2.0, 0.5):
@@ -80,7 +80,7 @@ def test_one_trace_serves_motors_of_any_size(name, monkeypatch):
         )
         np.testing.assert_allclose(run.q[-1], again.q[-1], atol=1e-11)
         ends.append(run.tau[-1])
-    assert len(made) == 1
+    assert len(created) == 1
     assert np.abs(ends[0] - ends[1]).max() > 1e-3
     robot = ARM.with_armature([0.0, 0.5])
     gc.simulate(
@@ -92,7 +92,7 @@ def test_one_trace_serves_motors_of_any_size(name, monkeypatch):
         1e-3,
         options=gc.SimulationOptions(compiled=True),
     )
-    assert len(made) == 2
+    assert len(created) == 2
 
 
 def test_adaptation_compensates_what_motors_take():

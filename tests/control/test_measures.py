@@ -128,9 +128,9 @@ def test_in_compiled_code_they_are_what_they_are_of_the_run_in_python(monkeypatc
         motion = Sinusoids(ARM, np.zeros(2), rng.uniform(0.2, 0.5), 0.7)
         law = controllers.SlotineLi(ARM, motion, 3.0, 10.0, rate=0.1)
         cases.append(Case(ARM.with_payload(rng.uniform(0.5, 2.0)), law, 0.3 * rng.normal(size=2), np.zeros(2)))
-    found = outcomes(cases, {str(k): measure for k, measure in enumerate(ALL)}, 0.4, 1e-3)
+    result = outcomes(cases, {str(k): measure for k, measure in enumerate(ALL)}, 0.4, 1e-3)
     assert widths == [host.lanes()]
-    for case, outcome in zip(cases, found):
+    for case, outcome in zip(cases, result):
         python = gc.simulate(
             case.plant, case.controller, case.q0, case.v0, 0.4, 1e-3, options=gc.SimulationOptions(compiled=False)
         )

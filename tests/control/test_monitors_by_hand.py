@@ -47,20 +47,20 @@ def monitored(slope, c, **options):
 @pytest.mark.parametrize("options", [{}, {"control_dt": DT}])
 @pytest.mark.parametrize(("slope", "c"), [(0.3, 0.1), (0.3, 0.0), (0.3, 0.29)])
 def test_growth_counts_beyond_the_allowance_times_the_time(slope, c, options):
-    found = monitored(slope, c, **options)
-    assert found.ok is False
+    result = monitored(slope, c, **options)
+    assert result.ok is False
     largest = 2.0 + slope * DT  # growth is largest relative to V in the first step
-    assert found.worst == pytest.approx((slope - c) * DT / largest, rel=1e-9)
-    repeated = float(re.search(r"V grows by ([\d.e+-]+) in the step", found.explanation)[1])
+    assert result.worst == pytest.approx((slope - c) * DT / largest, rel=1e-9)
+    repeated = float(re.search(r"V grows by ([\d.e+-]+) in the step", result.explanation)[1])
     assert repeated == pytest.approx((slope - c) * DT, rel=0.05)  # printed with two digits
 
 
 @pytest.mark.parametrize("options", [{}, {"control_dt": DT}])
 @pytest.mark.parametrize(("slope", "c"), [(0.3, 0.300001), (0.3, 1.0), (-0.3, 0.0)])
 def test_growth_within_the_allowance_is_none(slope, c, options):
-    found = monitored(slope, c, **options)
-    assert found.ok is True
-    assert found.worst == 0.0
+    result = monitored(slope, c, **options)
+    assert result.ok is True
+    assert result.worst == 0.0
 
 
 class Leaking(gc.Plant):
@@ -97,9 +97,9 @@ def test_power_that_is_missing_is_named_in_watts(leak):
         monitors=[gc.monitors.EnergyBalance()],
         options=gc.SimulationOptions(compiled=False),
     )
-    found = run.monitors["energy"]
-    assert found.ok is False
-    missing = float(re.search(r"differs from the power by ([\d.e+-]+) W", found.explanation)[1])
+    result = run.monitors["energy"]
+    assert result.ok is False
+    missing = float(re.search(r"differs from the power by ([\d.e+-]+) W", result.explanation)[1])
     assert missing == pytest.approx(leak, rel=2e-3)  # printed with three digits
 
 
@@ -360,10 +360,10 @@ def test_what_a_sample_does_to_the_laws_own_state_is_growth_of_v(up, verdict):
         CART, Ratchet(up), [0.0], [0.1], 0.2, DT,
         **grouped(monitors=[gc.monitors.LyapunovDecrease()], compiled=False, control_dt=DT),
     )  # fmt: skip
-    found = run.monitors["lyapunov"]
-    assert found.verdict == verdict
+    result = run.monitors["lyapunov"]
+    assert result.verdict == verdict
     if up > 0.0:
-        grown = float(re.search(r"V grows by ([\d.e+-]+) in the step", found.explanation)[1])
+        grown = float(re.search(r"V grows by ([\d.e+-]+) in the step", result.explanation)[1])
         assert grown == pytest.approx(up, rel=0.05)  # printed with two digits
 
 

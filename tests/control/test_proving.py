@@ -58,20 +58,20 @@ def test_value_rate_and_slope(name):
     states = [some_state(plant, controller, loop, seed) for seed in range(9)]
     rows = many(np.array([t for t, *_ in states]), np.array([y for _, y, _ in states]))
     for (t, y, (q, v, z)), row in zip(states, rows):
-        found = f(t, y)
-        np.testing.assert_allclose(row, found, rtol=1e-9, atol=1e-12)
+        result = f(t, y)
+        np.testing.assert_allclose(row, result, rtol=1e-9, atol=1e-12)
         V, rate = controller.lyapunov(t, q, v, z, plant)
         tau, z_rate = controller(t, q, v, z)[:2]
         a = plant.acceleration(t, q, v, tau)
-        np.testing.assert_allclose(found[:2], [V, rate], rtol=1e-10)
+        np.testing.assert_allclose(result[:2], [V, rate], rtol=1e-10)
         n = plant.robot.nv
-        np.testing.assert_allclose(found[3 : 3 + 2 * n], [*v, *a], rtol=1e-9, atol=1e-9 * np.abs(a).max())
+        np.testing.assert_allclose(result[3 : 3 + 2 * n], [*v, *a], rtol=1e-9, atol=1e-9 * np.abs(a).max())
 
         def moved(s, t=t, q=q, v=v, z=z, a=a, z_rate=z_rate):
             zs = None if z is None else z + s * z_rate
             return controller.lyapunov(t + s, plant.robot.integrate(q, s * v), v + s * a, zs, plant).value
 
-        assert found[2] == pytest.approx(sixth_order(moved, 1e-3), rel=1e-6, abs=1e-6 * (1.0 + V))
+        assert result[2] == pytest.approx(sixth_order(moved, 1e-3), rel=1e-6, abs=1e-6 * (1.0 + V))
 
 
 def sixth_order(f, h):
@@ -86,8 +86,8 @@ def test_gradients_in_the_algebra(name):
     f = loop.function([loop.value, loop.slope])
     gradient = loop.function([*loop.gradient(loop.value), *loop.gradient(loop.slope)])
     t, y, _ = some_state(plant, controller, loop, 0)
-    found = gradient(t, y).reshape(2, -1)
-    assert np.isfinite(found).all()
+    result = gradient(t, y).reshape(2, -1)
+    assert np.isfinite(result).all()
     for k in range(1 + loop.group.dim):
         u = np.eye(loop.group.dim)[k - 1] if k else np.zeros(loop.group.dim)
         for row, size in zip((0, 1), f(t, y)):
@@ -95,8 +95,8 @@ def test_gradients_in_the_algebra(name):
             def moved(s, k=k, u=u, row=row):
                 return f(t + s * (k == 0), loop.group.advance(y, s * u))[row]
 
-            scale = 1.0 + abs(size) + np.abs(found[row]).max()
-            assert found[row, k] == pytest.approx(sixth_order(moved, 1e-3), abs=1e-6 * scale)
+            scale = 1.0 + abs(size) + np.abs(result[row]).max()
+            assert result[row, k] == pytest.approx(sixth_order(moved, 1e-3), abs=1e-6 * scale)
 
 
 def test_at_the_reference_itself_gradients_are_zero_and_not_nan():
@@ -104,8 +104,8 @@ def test_at_the_reference_itself_gradients_are_zero_and_not_nan():
     controller, plant = LOOPS["set point"]
     loop = trace_closed_loop(plant, controller)
     y = np.concatenate((plant.robot.neutral(), np.zeros(plant.robot.nv), [0.0]))
-    found = loop.function([*loop.gradient(loop.value), *loop.gradient(loop.slope)])(0.5, y)
-    np.testing.assert_allclose(found, 0.0, atol=1e-12)
+    result = loop.function([*loop.gradient(loop.value), *loop.gradient(loop.slope)])(0.5, y)
+    np.testing.assert_allclose(result, 0.0, atol=1e-12)
 
 
 def test_sigma_modification_s_slope_is_found_along_its_gradient():
@@ -214,8 +214,8 @@ def test_a_function_outlives_its_loop():
 
 def test_loops_that_differ_in_numbers_share_a_graph(monkeypatch):
     """Each loop has its own numbers; code compiled for one before its graph grew is found again by the next."""
-    made = []
-    monkeypatch.setattr(proving, "module", lambda *args, **options: made.append(args) or module(*args, **options))
+    created = []
+    monkeypatch.setattr(proving, "module", lambda *args, **options: created.append(args) or module(*args, **options))
     monkeypatch.setattr(proving.cache, "kept", lambda key, make: make())
     model = models.two_link()
     laws = [controllers.Passivity(model, sway(model), K=k) for k in (5.0, 7.0)]
@@ -223,11 +223,11 @@ def test_loops_that_differ_in_numbers_share_a_graph(monkeypatch):
     loops = [trace_closed_loop(plant, law) for plant, law in zip(plants[:1] * 2, laws)]
     assert loops[0].graph is loops[1].graph
     assert loops[0].graph is not trace_closed_loop(plants[1], laws[0]).graph  # the plant has friction
-    found = []
+    result = []
     for loop, law in zip(loops, laws):
         t, y, (q, v, z) = some_state(plants[0], law, loop, 0)
-        found.append(loop.function([loop.value, loop.rate])(t, y))
-        assert found[-1] == pytest.approx(law.lyapunov(t, q, v, z, plants[0]))
+        result.append(loop.function([loop.value, loop.rate])(t, y))
+        assert result[-1] == pytest.approx(law.lyapunov(t, q, v, z, plants[0]))
         loop.gradient(loop.value)
-    assert found[0][1] != pytest.approx(found[1][1])
-    assert len(made) == 1
+    assert result[0][1] != pytest.approx(result[1][1])
+    assert len(created) == 1

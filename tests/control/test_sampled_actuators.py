@@ -76,11 +76,11 @@ def test_links_act_one_after_the_other(compiled):
     np.testing.assert_array_equal(run.applied[:3], 0.0)
     assert np.abs(run.applied).max() == 0.5
     limit, u = 20.0 * DT, np.zeros(1)
-    made = []
+    created = []
     for tau in run.tau:
         u = u + np.clip(tau - u, -limit, limit)
-        made.append(u)
-    np.testing.assert_allclose(run.applied[3:], np.clip(made[:-3], -0.5, 0.5), rtol=0.0, atol=1e-14)
+        created.append(u)
+    np.testing.assert_allclose(run.applied[3:], np.clip(created[:-3], -0.5, 0.5), rtol=0.0, atol=1e-14)
     assert not np.allclose(slow.q, run.q)
 
 
@@ -146,8 +146,8 @@ def test_a_sampled_actuator_of_ones_own():
         def output(self, u, memory, period):
             n = len(u)
             asked, odd = np.floor(u / 0.25 + 0.5) * 0.25, memory[n:]
-            made = np.where(odd > 0.5, asked, memory[:n])
-            return made, np.concatenate((made, 1.0 - odd))
+            created = np.where(odd > 0.5, asked, memory[:n])
+            return created, np.concatenate((created, 1.0 - odd))
 
     runs = [run_of([Steps()], compiled=compiled) for compiled in (False, True)]
     np.testing.assert_allclose(runs[1].applied, runs[0].applied, rtol=0.0, atol=1e-12)

@@ -229,8 +229,8 @@ def test_sensor_law_and_plant_each_at_its_own_period(compiled):
     for name in ("q", "v"):
         np.testing.assert_array_equal(run.measured[name], getattr(run, name)[3 * (k // 3)])
     asked = 2 * (k // 2)  # the last sample at which the law was called
-    known = 3 * (asked // 3)
-    np.testing.assert_allclose(run.tau, -20.0 * run.q[known] - 5.0 * run.v[known], rtol=0.0, atol=1e-13)
+    reference = 3 * (asked // 3)
+    np.testing.assert_allclose(run.tau, -20.0 * run.q[reference] - 5.0 * run.v[reference], rtol=0.0, atol=1e-13)
 
 
 @pytest.mark.parametrize(

@@ -152,14 +152,14 @@ def test_where_python_takes_a_sample_the_state_goes_on(monkeypatch):
 
 def test_a_compiled_law_and_its_c_have_the_next_state(tmp_path):
     law = Digital(SLIDER)
-    made = gc.compile(law)
+    created = gc.compile(law)
     x = 0.3, np.array([0.2]), np.array([-0.4]), np.array([0.5, 0.7])
-    expected, found = law(*x), made(*x)
+    expected, found = law(*x), created(*x)
     np.testing.assert_allclose(found.z_next, expected.z_next, rtol=1e-15)
     assert found.z_rate is None
-    run, same = sampled(law), sampled(made)
+    run, same = sampled(law), sampled(created)
     np.testing.assert_allclose(same.z, run.z, rtol=0.0, atol=1e-14)
-    made.to_c(tmp_path)
+    created.to_c(tmp_path)
     assert "z_next" in (tmp_path / "law.h").read_text()
     command = ["cc", "-std=c99", "-O1", "law.c", "law_test.c", "-lm", "-o", "law_test"]
     subprocess.run(command, cwd=tmp_path, check=True)

@@ -110,16 +110,16 @@ def test_every_kind_of_parameter_comes_back(tmp_path):
         seen.append(dict(point))
         raise ValueError(f"{point['text']}")
 
-    found = gc.sweep(remember, space, WANTED, 0.1, 0.1, **grouped_sweep(store=tmp_path / "s", **THREAD))
-    assert found.settling.isnull().all()
-    assert found.sizes == {"text": 2, "sample": 3, "true": 2}
-    assert str(found.reason[1, 0, 0].item()) == "make: ValueError: bb"
+    result = gc.sweep(remember, space, WANTED, 0.1, 0.1, **grouped_sweep(store=tmp_path / "s", **THREAD))
+    assert result.settling.isnull().all()
+    assert result.sizes == {"text": 2, "sample": 3, "true": 2}
+    assert str(result.reason[1, 0, 0].item()) == "make: ValueError: bb"
     for at in seen:
         assert at["square"] == [[1.0, 2.0], [3.0, 4.0]][1 - at["true"]][at["text"] == "bb"]
     first = dict(seen[7])
     seen.clear()
-    xarray.testing.assert_identical(load(tmp_path / "s"), found)
-    for store in (tmp_path / "s", found):
+    xarray.testing.assert_identical(load(tmp_path / "s"), result)
+    for store in (tmp_path / "s", result):
         with pytest.raises(ValueError, match=r"^(bb|a)$"):
             gc.replay(store, 7, remember)
         assert seen.pop() == first
@@ -142,9 +142,9 @@ def test_interrupted_it_does_the_missing_blocks_only(table, tmp_path):
     run = gc.replay(store, 40, make)  # also for a store that does not exist yet
     np.testing.assert_array_equal(WANTED["peak"](run), table.peak.values.reshape(48, 2)[40])
     fractions = []
-    found = swept(store=store, progress=fractions.append, **THREAD)
+    result = swept(store=store, progress=fractions.append, **THREAD)
     assert fractions == [pytest.approx(k / 6) for k in (3, 4, 5, 6)]
-    xarray.testing.assert_identical(found, table)
+    xarray.testing.assert_identical(result, table)
     assert before.items() <= chunks(store).items()
 
 
@@ -185,16 +185,16 @@ def test_another_sweep_is_refused_with_what_differs(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         swept(store=store, progress=stopped_after(1), **THREAD)
     before = chunks(store)
-    for options, told in [
+    for options, printed in [
         ({"seed": 1}, "seed is 0 there, 1 here$"),
         ({"t_end": 0.03}, "t_end is 0.02 there, 0.03 here$"),
         ({"method": "MK2"}, "method is 'MK4' there, 'MK2' here$"),
         ({"block": 16}, "block is 8 there, 16 here$"),
         ({"monitors": [gc.monitors.Skew()]}, "monitors is 'default' there, something here$"),
     ]:
-        with pytest.raises(ArgumentError, match=r"store: '.*s.zarr' has another sweep: " + told):
+        with pytest.raises(ArgumentError, match=r"store: '.*s.zarr' has another sweep: " + printed):
             swept(store=store, **options)
-    for changed, told in [
+    for changed, printed in [
         ({"space": SPACE | {"payload": [0.0, 1.0, 2.5]}}, r"space: payload is 0.0, 1.0, 2.0 \(3 along payload, .*2.5"),
         (
             {"space": SPACE | {"kp": SPACE["kp"][:-1]}},
@@ -204,7 +204,7 @@ def test_another_sweep_is_refused_with_what_differs(tmp_path):
         ({"measures": {**WANTED, "peak": measures.PeakTorque()}}, "measures differs$"),
         ({"make": uses_helper}, "make differs; make: uses_helper is nothing there, something here"),
     ]:
-        with pytest.raises(ArgumentError, match=told):
+        with pytest.raises(ArgumentError, match=printed):
             gc.sweep(
                 **grouped_sweep(**{"make": make, "space": SPACE, "measures": WANTED} | SHORT | changed, store=store)
             )
@@ -258,15 +258,15 @@ def test_what_is_no_store_is_refused(tmp_path):
 
 
 def test_two_sweeps_on_one_store_are_refused(table, tmp_path):
-    told = []
+    printed = []
 
     def second(fraction):
         with pytest.raises(GeomctrlError, match=r"store: '.*s.zarr' is in use by another sweep") as e:
             swept(store=tmp_path / "s.zarr")
-        told.append(e)
+        printed.append(e)
 
     xarray.testing.assert_identical(swept(store=tmp_path / "s.zarr", progress=second, **THREAD), table)
-    assert len(told) == 6
+    assert len(printed) == 6
     swept(store=tmp_path / "s.zarr")
 
 
@@ -393,8 +393,8 @@ def test_a_dask_worker_killed_in_the_middle(table, tmp_path):
                 killed.append(next(iter(client.run(os.getpid).values())))
                 os.kill(killed[0], signal.SIGKILL)
 
-        found = swept(store=tmp_path / "s.zarr", executor=client, progress=kill)
-        xarray.testing.assert_identical(found, table)
+        result = swept(store=tmp_path / "s.zarr", executor=client, progress=kill)
+        xarray.testing.assert_identical(result, table)
         assert killed
         with pytest.raises(SweepError, match="executor: its workers have stopped"):
             swept(store=tmp_path / "t.zarr", executor=client, progress=lambda fraction: client.close())

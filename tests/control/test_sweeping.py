@@ -29,16 +29,16 @@ def peak(run):
 def test_a_dict_of_lists_is_a_full_factorial_with_the_last_dimension_fastest():
     space = checked_space({"a": [1, 2], "b": ["x", "y", "z"], "c": 0.5})
     assert (len(space), space.sizes) == (6, {"a": 2, "b": 3})
-    found = [dict(p) for p in points(0, space.rows(0, 6), 0)]
-    assert found == [{"a": a, "b": b, "c": 0.5} for a in (1, 2) for b in "xyz"]
-    assert [type(x) for x in found[0].values()] == [int, str, float]
-    assert [dict(p) for p in points(4, space.rows(4, 6), 0)] == found[4:]
+    result = [dict(p) for p in points(0, space.rows(0, 6), 0)]
+    assert result == [{"a": a, "b": b, "c": 0.5} for a in (1, 2) for b in "xyz"]
+    assert [type(x) for x in result[0].values()] == [int, str, float]
+    assert [dict(p) for p in points(4, space.rows(4, 6), 0)] == result[4:]
 
 
 def test_listed_samples_share_a_dimension_and_cross_with_others():
     space = checked_space({"a": ("sample", [1.0, 2.0]), "b": ("sample", [3.0, 4.0]), "c": [True, False]})
-    found = [tuple(p.values()) for p in points(0, space.rows(0, 4), 0)]
-    assert found == [(1.0, 3.0, True), (1.0, 3.0, False), (2.0, 4.0, True), (2.0, 4.0, False)]
+    result = [tuple(p.values()) for p in points(0, space.rows(0, 4), 0)]
+    assert result == [(1.0, 3.0, True), (1.0, 3.0, False), (2.0, 4.0, True), (2.0, 4.0, False)]
 
 
 def test_a_dataset_says_the_same_as_a_dict():
@@ -105,10 +105,10 @@ def test_the_answer_is_a_dataset_with_units_that_simulate_would_give(table):
     q0 = GOAL + 0.1 * rng.standard_normal(2)
     law = controllers.PDGravity(ARM, GOAL, kp=SPACE["kp"][5], kd=5.0)
     run = gc.simulate(ARM.with_payload(2.0), law, q0, np.zeros(2), 0.02, 1e-3)
-    found = table.sel(payload=2.0).isel(kp=5)
-    assert int(found.run) == 37
-    np.testing.assert_array_equal(found.peak, np.abs(run.tau).max(axis=0))
-    assert float(found.settling) == WANTED["settling"](run)
+    result = table.sel(payload=2.0).isel(kp=5)
+    assert int(result.run) == 37
+    np.testing.assert_array_equal(result.peak, np.abs(run.tau).max(axis=0))
+    assert float(result.settling) == WANTED["settling"](run)
 
 
 def test_the_answer_does_not_depend_on_blocks_and_executors(table):
@@ -143,7 +143,7 @@ def test_monitors_and_options_of_simulate_are_the_sweeps_own(table):
             return sample.t
 
     worst = measures.WorstMonitor(Count())
-    found = gc.sweep(
+    result = gc.sweep(
         make,
         {"payload": 1.0, "kp": 50.0},
         [worst],
@@ -152,12 +152,12 @@ def test_monitors_and_options_of_simulate_are_the_sweeps_own(table):
         monitors=[Count()],
         options=gc.SimulationOptions(method="MK2", every=20),
     )
-    assert float(found.worst_count) == 0.02
-    run = gc.replay(found, 0, make, monitors=[Count()])
+    assert float(result.worst_count) == 0.02
+    run = gc.replay(result, 0, make, monitors=[Count()])
     assert len(run.t) == 2
     assert run.monitors["count"].worst == 0.02
     with pytest.raises(ArgumentError, match="monitors: "):
-        gc.replay(found, 0, make, monitors=[gc.monitors.Skew()])
+        gc.replay(result, 0, make, monitors=[gc.monitors.Skew()])
 
 
 def test_runs_that_fail_are_marked_and_the_rest_goes_on():
@@ -180,18 +180,18 @@ def test_runs_that_fail_are_marked_and_the_rest_goes_on():
 
     law = controllers.PDGravity(ARM, GOAL)
     kinds = ["make", "good", "shape", "three", "unstable"]
-    found = gc.sweep(some, {"kind": kinds}, {"peak": peak, "picky": picky}, **grouped_sweep(**ONE))
-    assert found.success.values.tolist() == [False] * 5
-    reasons = found.reason.values
+    result = gc.sweep(some, {"kind": kinds}, {"peak": peak, "picky": picky}, **grouped_sweep(**ONE))
+    assert result.success.values.tolist() == [False] * 5
+    reasons = result.reason.values
     assert reasons[0] == "make: KeyError: 'no such gain'"
     assert reasons[1] == "reached t = 0.004 s; measure 'picky': ZeroDivisionError: integer division or modulo by zero"
     assert "q0" in reasons[2]
     assert reasons[3] == "make: ArgumentError: expected (plant, controller, q0, v0), got a tuple of 3"
     assert reasons[4].startswith("stopped at t = 0.002 s: ")
     assert "controller: expected tau, an array of 2 finite numbers, at t = 0.002 s, got array([nan" in reasons[4]
-    np.testing.assert_array_equal(found.t_reached, [np.nan, 0.004, np.nan, np.nan, 0.002])
-    np.testing.assert_array_equal(np.isnan(found.peak), [True, False, True, True, False])
-    np.testing.assert_array_equal(found.picky, [np.nan, np.nan, np.nan, np.nan, 2.0])
+    np.testing.assert_array_equal(result.t_reached, [np.nan, 0.004, np.nan, np.nan, 0.002])
+    np.testing.assert_array_equal(np.isnan(result.peak), [True, False, True, True, False])
+    np.testing.assert_array_equal(result.picky, [np.nan, np.nan, np.nan, np.nan, 2.0])
 
 
 def test_a_warning_says_that_make_fails_at_every_point():
@@ -199,8 +199,8 @@ def test_a_warning_says_that_make_fails_at_every_point():
         return controllers.PDGravity(ARM, GOAL, kp=point["kp"])
 
     with pytest.warns(UserWarning, match=r"^sweep: no point has a run; at the first, make: ArgumentError: expected \("):
-        found = gc.sweep(law_alone, {"kp": [10.0, 20.0]}, {"peak": peak}, **grouped_sweep(**ONE))
-    assert np.isnan(found.peak).all()
+        result = gc.sweep(law_alone, {"kp": [10.0, 20.0]}, {"peak": peak}, **grouped_sweep(**ONE))
+    assert np.isnan(result.peak).all()
 
 
 # --- executors ---------------------------------------------------------------------------------------------------
@@ -252,23 +252,23 @@ def test_an_executor_that_is_shut_down_is_told():
 
 def test_axes_of_measures_do_not_clash_with_the_space():
     space = {"joint": ("sample", [1.0, 2.0]), "kp": 50.0, "payload": 0.0}
-    found = gc.sweep(make, space, WANTED, **grouped_sweep(**ONE))
-    assert found.peak.dims == ("sample", "peak_0")
+    result = gc.sweep(make, space, WANTED, **grouped_sweep(**ONE))
+    assert result.peak.dims == ("sample", "peak_0")
 
 
 def test_samples_of_scipys_quasi_monte_carlo():
     """The example of the docstring."""
     listed = qmc.scale(qmc.Sobol(2, seed=0).random(4), [0.0, 10.0], [2.0, 1000.0])
     space = {"payload": ("sample", listed[:, 0], {"units": "kg"}), "kp": ("sample", listed[:, 1])}
-    found = gc.sweep(make, space, [measures.PeakTorque()], **grouped_sweep(**ONE))
-    assert (found.peak_torque.dims, found.payload.dims, found.payload.attrs) == (
+    result = gc.sweep(make, space, [measures.PeakTorque()], **grouped_sweep(**ONE))
+    assert (result.peak_torque.dims, result.payload.dims, result.payload.attrs) == (
         ("sample",),
         ("sample",),
         {"units": "kg"},
     )
-    assert len(np.unique(found.peak_torque)) == 4
+    assert len(np.unique(result.peak_torque)) == 4
     plt.switch_backend("Agg")
-    found.plot.scatter(x="payload", y="peak_torque")  # unchanged
+    result.plot.scatter(x="payload", y="peak_torque")  # unchanged
     swept(block=48).settling.plot()
     plt.close("all")
 

@@ -200,12 +200,12 @@ REMEMBERED = {
 @pytest.mark.parametrize("case", REMEMBERED)
 def test_a_memory_is_left_alone_and_kept_by_python(case):
     tau, make, content = REMEMBERED[case]
-    found = []
+    result = []
     for compiled in (False, "auto"):
         law = Law(tau, make)
-        found.append((simulate(law, compiled), content(law.own)))
-    assert found[0][1] == found[1][1]
-    assert_same(found[0][0], found[1][0])
+        result.append((simulate(law, compiled), content(law.own)))
+    assert result[0][1] == result[1][1]
+    assert_same(result[0][0], result[1][0])
     with pytest.raises(
         UntraceableError, match=r"may keep data between calls|data outside of the law|how often the integrator calls"
     ):
@@ -367,7 +367,7 @@ def test_what_monitors_and_plants_reach(monkeypatch):
     law = Law(lambda law, t, v: -v)
     plant = Dragged(law.robot)
     for owner, name, value in ((Scaled, "factor", 2.0), (Dragged, "drag", 3.0), (Scaled, "factor", 3.0)):
-        found = []
+        result = []
         monkeypatch.setattr(owner, name, value)
         for compiled in (False, "auto"):
             Law.hits = 0
@@ -384,9 +384,9 @@ def test_what_monitors_and_plants_reach(monkeypatch):
                     monitors=monitors,
                     options=gc.SimulationOptions(compiled=compiled),
                 )
-            found.append((run, Law.hits))
-        assert found[0][1] == found[1][1]
-        assert_same(found[0][0], found[1][0])
+            result.append((run, Law.hits))
+        assert result[0][1] == result[1][1]
+        assert_same(result[0][0], result[1][0])
 
 
 def test_the_limit_and_the_name_of_a_monitors_class(monkeypatch):

@@ -22,19 +22,19 @@ ROBOTS = [models.panda(), models.two_link(), models.ur10(), models.three_spheres
 TIMES = (0.6, 5.0)
 
 
-def equal(found, expected, scale=0.0):
+def equal(result, expected, scale=0.0):
     if isinstance(expected, tuple):
-        assert len(found) == len(expected)
-        for x, y in zip(found, expected):
+        assert len(result) == len(expected)
+        for x, y in zip(result, expected):
             equal(x, y, scale)
     elif isinstance(expected, dict):
-        assert list(found) == list(expected)
-        equal(tuple(found.values()), tuple(expected.values()), scale)
+        assert list(result) == list(expected)
+        equal(tuple(result.values()), tuple(expected.values()), scale)
     elif expected is None:
-        assert found is None
+        assert result is None
     else:
         scale = max(scale, np.abs(expected).max(initial=0.0))
-        np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12 * max(scale, 1e-3))
+        np.testing.assert_allclose(result, expected, rtol=0.0, atol=1e-12 * max(scale, 1e-3))
 
 
 def reference(robot):
@@ -206,11 +206,11 @@ ALGEBRA = {"dexp_inv_mul": "xx", "rotation": "x", "Ad": "g", "ad": "x", "dexp": 
 def test_groups(group, name, kinds):
     rng = np.random.default_rng(6)
     for spread in (1e-9, 0.5):
-        given = [group.random(rng) if kind == "g" else spread * rng.normal(size=group.dim) for kind in kinds]
+        inputs = [group.random(rng) if kind == "g" else spread * rng.normal(size=group.dim) for kind in kinds]
         copies = SymbolicCopies()
-        own, expected = copies.of(group), getattr(group, name)(*given)
+        own, expected = copies.of(group), getattr(group, name)(*inputs)
         equal(
-            copies.values(getattr(own, name), *map(copies.array, given)), expected, 1e3 if name == "residual" else 1.0
+            copies.values(getattr(own, name), *map(copies.array, inputs)), expected, 1e3 if name == "residual" else 1.0
         )
 
 
@@ -243,8 +243,8 @@ def test_terms(name, kernels):
     robot, rng, copies = models.three_spheres(), np.random.default_rng(7), SymbolicCopies()
     q, v, a = robot.random_configuration(rng), *rng.normal(size=(2, robot.nv))
     expected = TERMS[name](robot, q, v, a)
-    found = copies.values(TERMS[name], copies.of(robot), *map(copies.array, (q, v, a)))
-    equal(found, tuple(expected) if isinstance(expected, tuple) else expected)
+    result = copies.values(TERMS[name], copies.of(robot), *map(copies.array, (q, v, a)))
+    equal(result, tuple(expected) if isinstance(expected, tuple) else expected)
 
 
 class Branching:

@@ -190,11 +190,11 @@ def writes(self, t, q, v):
 def test_arrays_of_others_are_written_on_where_python_does():
     for tau, changes in ((replaces, False), (writes, True)):
         for compiled in (False, True):
-            given = np.array([1.0, 2.0])
-            law = Law(tau, bias=given)
+            inputs = np.array([1.0, 2.0])
+            law = Law(tau, bias=inputs)
             run(law, compiled)
-            assert (law.bias is given) == changes
-            assert (given.tolist() == [1.0, 2.0]) == (not changes)
+            assert (law.bias is inputs) == changes
+            assert (inputs.tolist() == [1.0, 2.0]) == (not changes)
 
 
 def shares(self, t, q, v):

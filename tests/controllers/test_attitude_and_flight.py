@@ -204,8 +204,8 @@ def test_the_flight_rate_is_exact_far_outside_the_domain():
     law, rng = controllers.QuadrotorTracking(BODY, LOOPING), np.random.default_rng(4)
     for _ in range(5):
         q = BODY.integrate(LOOPING(0.5).q, rng.normal(size=6))
-        found = testing.lyapunov_at(law, BODY, 0.5, q, rng.normal(size=6))
-        assert found.actual == pytest.approx(found.promised, rel=1e-6, abs=1e-6 * found.value)
+        result = testing.lyapunov_at(law, BODY, 0.5, q, rng.normal(size=6))
+        assert result.actual == pytest.approx(result.promised, rel=1e-6, abs=1e-6 * result.value)
 
 
 @pytest.mark.parametrize("gains", [(None, None, None, None), (200.0, 10.0, 2.0, 5.0), (5.0, 40.0, 30.0, 1.0)])

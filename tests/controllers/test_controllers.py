@@ -191,8 +191,8 @@ def test_adaptive_arm_tracks_with_a_load_it_does_not_know():
     rms = np.linalg.norm(run.tracking_rms(after=6.0))
     assert run.ok, run.summary()
     assert rms < 0.2 * np.linalg.norm(run.tracking_error()[run.t < 2.0], axis=1).max()
-    known = gc.simulate(loaded, controllers.Passivity(ARM, reference, 8.0, law.K), q0, np.zeros(7), 8.0, 2e-3)
-    assert rms < 0.1 * np.linalg.norm(known.tracking_rms(after=6.0))
+    stored = gc.simulate(loaded, controllers.Passivity(ARM, reference, 8.0, law.K), q0, np.zeros(7), 8.0, 2e-3)
+    assert rms < 0.1 * np.linalg.norm(stored.tracking_rms(after=6.0))
 
 
 def test_projection_keeps_masses_above_the_bound():

@@ -75,9 +75,9 @@ def test_a_torque_that_no_wrench_on_the_frame_makes_is_not_taken_for_one():
     law = observer(frame=TOOL)
     J = ARM.jacobian(POSTURE, TOOL)
     assert_close(law._wrench(POSTURE, J.T @ WRENCH), WRENCH, 1e-9)
-    beside = operational_space.null_space_projector(ARM, POSTURE, J).T @ np.ones(7)
-    assert np.abs(beside).max() > 0.1
-    assert_close(law._wrench(POSTURE, beside), np.zeros(6), 1.0, 1e-8)
+    extra = operational_space.null_space_projector(ARM, POSTURE, J).T @ np.ones(7)
+    assert np.abs(extra).max() > 0.1
+    assert_close(law._wrench(POSTURE, extra), np.zeros(6), 1.0, 1e-8)
 
 
 def test_friction_that_the_observer_does_not_know_looks_like_contact():

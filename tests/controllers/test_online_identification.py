@@ -37,12 +37,12 @@ def test_the_load_and_friction_are_found_and_the_law_does_not_notice():
     assert_close(run.tau, alone.tau, 1e-9)
     assert {name: m.ok for name, m in run.monitors.items()} == {name: m.ok for name, m in alone.monitors.items()}
     truth = np.concatenate((LOADED.parameters[1], plant.friction_parameters))
-    told = [0, 1, 6, 10, 11, 12, 13]  # mass, centre and inertia in the plane; the other parameters have no effect
-    off = np.abs(run.signals["parameters"][:, told] - truth[told]).max(1)
+    printed = [0, 1, 6, 10, 11, 12, 13]  # mass, centre and inertia in the plane; the other parameters have no effect
+    off = np.abs(run.signals["parameters"][:, printed] - truth[printed]).max(1)
     assert off[0] > 0.3
     assert off[-1] < 0.01
     assert (off[-1:] < 0.1 * off[0]).all()
-    inside = np.abs(run.signals["parameters"][-1] - truth)[told] < 4.0 * run.signals["deviations"][-1][told]
+    inside = np.abs(run.signals["parameters"][-1] - truth)[printed] < 4.0 * run.signals["deviations"][-1][printed]
     assert inside.all()
 
 

@@ -16,14 +16,14 @@ ARM = models.two_link()
 
 
 def public_methods(kind):
-    found = {
+    result = {
         name
         for owner in kind.__mro__
         if owner.__module__.startswith("geomctrl.controllers")
         for name, x in vars(owner).items()
         if not name.startswith("_") and callable(getattr(kind, name))
     }
-    return sorted(found - set(CONTRACT))
+    return sorted(result - set(CONTRACT))
 
 
 METHODS = [(law, name) for law in ROBOTS for name in public_methods(getattr(controllers, law))]

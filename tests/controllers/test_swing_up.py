@@ -20,8 +20,8 @@ def pole():
 @pytest.fixture(scope="module")
 def pendubot():
     catch = controllers.LQR(ARM, UP["arm"], R=1e-3, actuated=[0])
-    made = controllers.SwingUp(ARM, UP["arm"], [0], catch=catch)
-    return controllers.SwingUp(ARM, UP["arm"], [0], kv=10.0 * made.kv, catch=catch)
+    created = controllers.SwingUp(ARM, UP["arm"], [0], catch=catch)
+    return controllers.SwingUp(ARM, UP["arm"], [0], kv=10.0 * created.kv, catch=catch)
 
 
 # --- LQR ---------------------------------------------------------------------------------------------------------
@@ -91,9 +91,9 @@ def test_the_energys_rate_is_exact(driven):
         a, E = ARM.forward_dynamics(q, v, tau), float(ARM.energy(q, v)) - float(ARM.potential_energy(UP["arm"]))
         k = driven[0]
         rate = law.kE * E * (v @ tau) + law.kD * v[k] * a[k] + law.kP * (q - UP["arm"])[k] * v[k]
-        found = law._energy_lyapunov(q, v, plant.robot)
+        result = law._energy_lyapunov(q, v, plant.robot)
         assert_close(rate, -law.kv * v[k] ** 2, 1e-8, abs(law.kE * E * (v @ tau)) + 1.0)
-        assert found.rate == pytest.approx(-law.kv * v[k] ** 2)
+        assert result.rate == pytest.approx(-law.kv * v[k] ** 2)
         assert tau[1 - k] == 0.0
         assert not law.catch.in_domain(0.0, q, v)
         seen = testing.lyapunov_at(law, ARM, 0.1, q, v)

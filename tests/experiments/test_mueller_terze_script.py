@@ -61,7 +61,7 @@ def test_each_claim_is_decided_by_the_runs():
     exchanged = {(name, {a: b, b: a}[group]): r for (name, group), r in runs.items()}
     joints = {row: reversed_joints(r) for row, r in runs.items()}
     planted = [exchanged, joints, scaled({a: 1e3, b: 1.0}), scaled({a: 1.0, b: 1e3})]
-    found = np.array([claim.holds for claim in paper.claims(runs)])
+    outcome = np.array([claim.holds for claim in paper.claims(runs)])
     verdicts = np.array([[claim.holds for claim in paper.claims(results)] for results in planted])
-    blind = [claim.what for claim, seen in zip(paper.claims(runs), (verdicts != found).any(axis=0)) if not seen]
+    blind = [claim.what for claim, seen in zip(paper.claims(runs), (verdicts != outcome).any(axis=0)) if not seen]
     assert not blind

@@ -20,16 +20,16 @@ def test_a_load_that_the_joints_can_not_hold_breaks_the_proof():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["PDGravity", "ComputedTorque"])
 def test_a_command_that_is_held_longer_lets_V_grow_more(name):
-    found = [sampling_rate.growth(*sampling_rate.loops()[name], held, 0.3) for held in (4, 16, 64)]
-    assert np.all(np.diff(found) > 0.0)
-    assert found[0] > 1e-10
+    result = [sampling_rate.growth(*sampling_rate.loops()[name], held, 0.3) for held in (4, 16, 64)]
+    assert np.all(np.diff(result) > 0.0)
+    assert result[0] > 1e-10
 
 
 def caught_by(case):
     """The checks that find a law wrong, and those that prove it right."""
-    found = {name: word for name, (word, _) in proofs.verdicts(case).items()}
-    return {name for name, word in found.items() if word == "caught"}, {
-        name for name, word in found.items() if word == "proved"
+    result = {name: word for name, (word, _) in proofs.verdicts(case).items()}
+    return {name for name, word in result.items() if word == "caught"}, {
+        name for name, word in result.items() if word == "proved"
     }
 
 
@@ -76,10 +76,10 @@ def test_a_panda_whose_model_is_off_settles_in_a_ball_and_in_no_smaller_one():
 @pytest.mark.slow
 def test_laws_on_hardware_are_compared():
     """A law that learns the friction has a smaller error than the same law without learning; limits hold."""
-    found = {x.law: x for name in ("Passivity", "SlotineLi") for x in controllers.results(2.0, name)}
-    assert found["SlotineLi"].rms < found["Passivity"].rms < 0.05
-    assert max(x.peak for x in found.values()) <= controllers.model().limits.effort.max()
-    assert controllers.winners(list(found.values()))["tracking RMS"] == "SlotineLi"
+    result = {x.law: x for name in ("Passivity", "SlotineLi") for x in controllers.results(2.0, name)}
+    assert result["SlotineLi"].rms < result["Passivity"].rms < 0.05
+    assert max(x.peak for x in result.values()) <= controllers.model().limits.effort.max()
+    assert controllers.winners(list(result.values()))["tracking RMS"] == "SlotineLi"
 
 
 def test_a_law_that_fails_is_told_and_wins_nothing():

@@ -67,9 +67,9 @@ def test_the_page_shows_every_loop_and_every_miss(loops):
     assert not [row for row in rows["right"] if {"VIOLATED", "caught"} & set(row)]
     missed = [row[0] for row in rows["wrong"] if not {"VIOLATED", "caught"} & set(row)]
     assert len(missed) <= len(rows["wrong"]) / 30
-    told = text.split("## What was missed")[1].split("## Right loops")[0]
+    printed = text.split("## What was missed")[1].split("## Right loops")[0]
     for name, *said in rows["wrong"]:
-        assert (f": {name}\n" in told) == (said[0] != "VIOLATED"), name
+        assert (f": {name}\n" in printed) == (said[0] != "VIOLATED"), name
 
 
 def test_a_right_loop_that_is_accused_is_named():

@@ -56,10 +56,10 @@ def members(owner: type) -> Iterator[tuple[str, Public]]:
 
 def returned_class(function: Callable) -> type | None:
     """Return the class of geomctrl that a function is annotated to return."""
-    words = re.findall(r"\w+", str(getattr(function, "__annotations__", {}).get("return", "")))
+    text = re.findall(r"\w+", str(getattr(function, "__annotations__", {}).get("return", "")))
     home = getattr(inspect.unwrap(function), "__globals__", {})
-    found = (home.get(word) for word in words)
-    return next((x for x in found if isinstance(x, type) and x.__module__.startswith("geomctrl")), None)
+    result = (home.get(word) for word in text)
+    return next((x for x in result if isinstance(x, type) and x.__module__.startswith("geomctrl")), None)
 
 
 def public_callables() -> dict[str, Public]:
@@ -67,7 +67,7 @@ def public_callables() -> dict[str, Public]:
 
     Classes that only results have are public too: they are named by their own name.
     """
-    found: dict[str, Public] = {}
+    result: dict[str, Public] = {}
     classes: dict[type, str] = {}
 
     def add(name: str, value: object) -> None:
@@ -76,9 +76,9 @@ def public_callables() -> dict[str, Public]:
             if value not in classes and not issubclass(value, BaseException) and not protocol:
                 classes[value] = name
                 record = issubclass(value, tuple)  # a named tuple: its fields are read
-                found.update({f"{name}{m}": public for m, public in members(value) if m or not record})
+                result.update({f"{name}{m}": public for m, public in members(value) if m or not record})
         elif callable(value):
-            found.setdefault(name, Public(value, False))
+            result.setdefault(name, Public(value, False))
 
     for name in geomctrl.NAMES:
         add(name, getattr(geomctrl, name))
@@ -97,13 +97,13 @@ def public_callables() -> dict[str, Public]:
         if owner.__module__.startswith("geomctrl."):  # classes of other tests may exist, too
             add(f"controllers.{owner.__name__}", owner)
     for _ in range(3):  # return types of methods of results, and so on
-        for public in list(found.values()):
+        for public in list(result.values()):
             if (owner := returned_class(public.function)) is not None:
                 add(owner.__name__, owner)
-    return found
+    return result
 
 
 def parameters(public: Public) -> dict[str, inspect.Parameter]:
     """A callable's parameters, `self` left out; **options are no argument, each of them is given by its own name."""
-    found = list(inspect.signature(public.function).parameters.values())[int(public.of_instance) :]
-    return {p.name: p for p in found if p.kind is not p.VAR_KEYWORD}
+    result = list(inspect.signature(public.function).parameters.values())[int(public.of_instance) :]
+    return {p.name: p for p in result if p.kind is not p.VAR_KEYWORD}

@@ -89,25 +89,25 @@ def outcomes(workers, room, number, of, folder):
     """Return [name, argument, bad value, outcome, description] of a part of a package's substitutions; deaths are
     outcomes.
     """
-    out, first, found = folder / f"{room}{number}.jsonl", 0, []
+    out, first, result = folder / f"{room}{number}.jsonl", 0, []
     for _ in range(20):  # processes that died
         why = workers.run(room, number, of, str(out), first)
         lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()] if out.exists() else []
-        found = [line[1:] for line in lines if len(line) == 6]
+        result = [line[1:] for line in lines if len(line) == 6]
         if not why:
-            return found
+            return result
         assert lines, why
         first, *last = lines[-1]
         with out.open("a", encoding="utf-8") as file:
             file.write(json.dumps([first, *last[:3], DEATH, why.splitlines()[0]]) + "\n")
-    raise AssertionError(f"{room}: dies again and again: {found[-1]}")
+    raise AssertionError(f"{room}: dies again and again: {result[-1]}")
 
 
 @pytest.mark.parametrize(("room", "number", "of"), CHUNKS)
 def test_bad_values_are_refused_by_name(room, number, of, workers, tmp_path):
-    found = outcomes(workers, room, number, of, tmp_path)
-    count = Counter(came for *_, came, _ in found)
-    bad = [f"{came}: {name}({at}={what}): {words}" for name, at, what, came, words in found if came != NAMED]
+    result = outcomes(workers, room, number, of, tmp_path)
+    count = Counter(came for *_, came, _ in result)
+    bad = [f"{came}: {name}({at}={what}): {words}" for name, at, what, came, words in result if came != NAMED]
     worse = [line for line in bad if not line.startswith(UNNAMED)]
     assert worse == [], f"{dict(count)}\n" + "\n".join(worse)
-    assert count[UNNAMED] <= 0.01 * len(found), "\n".join(bad)
+    assert count[UNNAMED] <= 0.01 * len(result), "\n".join(bad)

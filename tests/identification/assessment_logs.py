@@ -57,9 +57,9 @@ def assess(log, model, method="ols", filtering=None, validation=None, **options)
 
 def first(assessment, kind):
     """Return the message of the first finding of a kind; the test fails if there is none."""
-    found = [finding for finding in assessment.findings if finding.kind == kind]
-    assert found, assessment.text()
-    return found[0]
+    result = [finding for finding in assessment.findings if finding.kind == kind]
+    assert result, assessment.text()
+    return result[0]
 
 
 MISTAKES = ("sign", "swap", "scale", "coupling")

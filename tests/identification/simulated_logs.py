@@ -81,11 +81,11 @@ def simulated(
     tau = tau + stribeck * size * np.tanh(v / 0.01) * np.exp(-((v / (0.1 * fastest)) ** 2))
     spread = noise * np.sqrt(np.mean(tau**2, axis=0)) * np.sqrt(rate / 125.0)
     step = 2.0 * np.pi / 2**bits
-    given = {"t": t, "q": np.round(q / step) * step, "tau": tau + spread * rng.normal(size=tau.shape)}
+    inputs = {"t": t, "q": np.round(q / step) * step, "tau": tau + spread * rng.normal(size=tau.shape)}
     if measured is not None:
-        given["v"] = v + measured * fastest * rng.normal(size=v.shape)
+        inputs["v"] = v + measured * fastest * rng.normal(size=v.shape)
     kept = np.ones(len(t), bool) if keep is None else keep(rng, len(t))
-    log = Dataset(**{key: y[kept] for key, y in given.items()}, label="simulated")
+    log = Dataset(**{key: y[kept] for key, y in inputs.items()}, label="simulated")
     return Simulated(log, robot, model, q[kept], v[kept], a[kept], tau[kept])
 
 

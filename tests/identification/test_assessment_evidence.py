@@ -80,10 +80,10 @@ def test_columns_that_the_motion_does_not_excite_get_nothing():
 def test_parameters_take_as_many_independent_residuals_as_they_are(seen):
     Y, tau = stacked(seen.rows)
     data = Products.of(np.concatenate((Y, tau[..., None]), -1), seen.rows.used)
-    found = free_fit(data, np.array([200.0, 100.0]), iterations=20)
-    assert np.sum(found.independent - found.freedom) == pytest.approx(ARM.base.size, rel=1e-6)
-    np.testing.assert_allclose(found.weights, np.sqrt(found.freedom) / found.residuals)
-    np.testing.assert_allclose(found.covariance, data.covariance(found.weights), rtol=1e-9)
+    result = free_fit(data, np.array([200.0, 100.0]), iterations=20)
+    assert np.sum(result.independent - result.freedom) == pytest.approx(ARM.base.size, rel=1e-6)
+    np.testing.assert_allclose(result.weights, np.sqrt(result.freedom) / result.residuals)
+    np.testing.assert_allclose(result.covariance, data.covariance(result.weights), rtol=1e-9)
 
 
 @pytest.mark.parametrize("memory", [0.0, 0.5, 0.9])
@@ -123,8 +123,8 @@ def test_twice_the_evidence_of_a_scale_that_is_none_is_chi_squared(memory, rows)
     doubled = []
     for seed in range(25):
         seen = evidence(data_of(seed=seed, memory=memory, rows=rows, noise=0.1), ARM)
-        found = profiles(ARM, seen.rows, fit_rows(ARM, seen.rows))
-        doubled += [2.0 * p.evidence for p in found]
+        result = profiles(ARM, seen.rows, fit_rows(ARM, seen.rows))
+        doubled += [2.0 * p.evidence for p in result]
     assert 0.4 < np.mean(doubled) < 1.7  # less, because the motion's correlation is shorter than the noise's
     assert np.quantile(doubled, 0.95) < 7.0  # of chi squared: 3.8
 
@@ -174,8 +174,8 @@ def test_intervals_are_where_likelihood_falls():
     ],
 )
 def test_a_scale_is_doubted_or_not_told_or_right(best, deviation, wrong, open_):
-    found = parabola(best, deviation)
-    assert (found.wrong, found.open) == (wrong, open_)
+    result = parabola(best, deviation)
+    assert (result.wrong, result.open) == (wrong, open_)
 
 
 # --- trials ------------------------------------------------------------------------------------------------------
@@ -249,20 +249,20 @@ def test_foretold_deviations_are_those_of_logs_with_other_noise():
     """For fits to logs with the same motion and other noise, predicted torques of another motion scatter as
     computed.
     """
-    found, values = [], []
+    result, values = [], []
     for seed in range(60):
         data = data_of(rows=120, noise=0.2)
         clean = data_of(rows=120, noise=0.0).tau
         noise = np.random.default_rng(seed).normal(size=clean.shape) * 0.2 * np.sqrt(np.mean(clean**2, 0))
         x = evidence(dataclasses.replace(data, tau=clean + noise), ARM)
         fitted = fit_rows(ARM, x.rows)
-        found.append(predicted_deviation(x, x.rows, fitted))
+        result.append(predicted_deviation(x, x.rows, fitted))
         values.append(fitted.values)
     rng, rows = np.random.default_rng(5), x.rows
     q, v, a = (np.stack([rng.permutation(c) for c in z.T], -1) for z in (rows.q, rows.v, rows.a))
     torques = ARM.regressor(q, v, a)[..., ARM.base.columns] @ np.array(values).T
     scatter = np.sqrt(np.mean(np.var(torques, axis=2), 0) / np.mean(torques.mean(2) ** 2, 0))
-    np.testing.assert_allclose(np.mean(found, 0), scatter, rtol=0.25)
+    np.testing.assert_allclose(np.mean(result, 0), scatter, rtol=0.25)
 
 
 def test_unseen_errors_are_those_of_motion(seen):
@@ -291,8 +291,8 @@ def test_a_centre_of_mass_is_looked_for_in_the_links_geometry():
     assert said(far) == []  # the model's own centre of mass is outside, too: the box is another link's
     away = dataclasses.replace(report, estimate=_moved(report.estimate, 1, [3.0, 0.0, 0.0]))
     near = np.array([c - 0.5, c + 0.5])
-    found = dataclasses.replace(away, boxes={"link2": near}).assessment
-    assert any("'link2' at (" in d.seen and "outside its geometry" in d.seen for d in found.findings)
+    result = dataclasses.replace(away, boxes={"link2": near}).assessment
+    assert any("'link2' at (" in d.seen and "outside its geometry" in d.seen for d in result.findings)
     own = ARM.robot.parameters[1, 1:4] / ARM.robot.parameters[1, 0]
     non_inertial = dataclasses.replace(report, estimate=_moved(report.estimate, 1, [0.0, 0.2, 0.0]))
     assert not any("centre of mass" in d.seen for d in non_inertial.assessment.findings)  # near its joints

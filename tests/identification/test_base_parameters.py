@@ -97,10 +97,10 @@ def test_names_evaluate_to_the_projection():
 
 def test_unobservable_directions_are_explained():
     robot = planar((0, 0, -9.81))
-    words = base_parameters(robot, exact=True).unobservable()
-    assert len(words) == 30 - 7
-    assert "m1: no torque depends on it" in words
-    exchange = next(w for w in words if "m3" in w and "m3 c3" not in w)
+    text = base_parameters(robot, exact=True).unobservable()
+    assert len(text) == 30 - 7
+    assert "m1: no torque depends on it" in text
+    exchange = next(w for w in text if "m3" in w and "m3 c3" not in w)
     assert "exchange" in exchange
     assert "changes no torque" in exchange
 

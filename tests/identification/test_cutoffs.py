@@ -39,14 +39,14 @@ SLOW = [  # docs/reference/identification-defaults.md has a table of more logs
 
 @pytest.mark.parametrize("options", [*FAST, *(pytest.param(o, marks=pytest.mark.slow) for o in SLOW)], ids=str)
 def test_the_cutoff_chosen_is_never_far_from_the_best_on_a_grid(options):
-    made = simulated(**{"seed": 1, **options})
-    training, rest = made.parts()
-    chosen = choose_cutoffs(made.model, training)
-    mine = made.true_error(fitted(made.model, training, LogFilter.of(Filtering(), training, chosen)), rest)
+    created = simulated(**{"seed": 1, **options})
+    training, rest = created.parts()
+    chosen = choose_cutoffs(created.model, training)
+    mine = created.true_error(fitted(created.model, training, LogFilter.of(Filtering(), training, chosen)), rest)
     sources = [training] if training.v is None else [training, derive(training, v=None)]
     grid = np.geomspace(1.0, 0.2 * training.rate, 6)
     errors = [
-        made.true_error(fitted(made.model, s, LogFilter.of(Filtering(float(f)), s)), rest)
+        created.true_error(fitted(created.model, s, LogFilter.of(Filtering(float(f)), s)), rest)
         for s in sources
         for f in grid
     ]
@@ -62,23 +62,23 @@ def test_defaults_are_right_for_slow_quantised_motion_that_repeats():
     """The reported log: five times the bandwidth of differentiated positions gave an error of 22 %, a manual
     cut-off 1.2 %.
     """
-    made = seven_joints_at_one_kilohertz()
-    report = identify(made.robot, made.log)
+    created = seven_joints_at_one_kilohertz()
+    report = identify(created.robot, created.log)
     assert 1.0 < report.notes["cutoff"] < 20.0
     assert "by phase of a period of 13 s" in report.notes["split"]
     assert any("holes of up to" in line and "bridged" in line for line in report.training.history)
     assert report.errors["test"]["relative_error"] < 0.02  # includes the noise of the torques below the cut-off
-    log, rest = cut_at_holes(made.log), made.parts()[1]
+    log, rest = cut_at_holes(created.log), created.parts()[1]
     errors = {
-        f: made.true_error(fitted(made.model, log, LogFilter.of(Filtering(f), log)), rest)
+        f: created.true_error(fitted(created.model, log, LogFilter.of(Filtering(f), log)), rest)
         for f in (2.0, 5.0, report.notes["cutoff"])
     }
     assert errors[report.notes["cutoff"]] < 1.1 * min(errors.values())
     assert report.findings == ()
     assert "measured velocities" in report.text()
-    wide = LogFilter.of(Filtering(0.199 * made.log.rate, alike=False, decimate=20), made.log)
-    assert made.true_error(fitted(made.model, log, wide), rest) > 0.05
-    assert motion_bandwidth(made.log) < 20.0
+    wide = LogFilter.of(Filtering(0.199 * created.log.rate, alike=False, decimate=20), created.log)
+    assert created.true_error(fitted(created.model, log, wide), rest) > 0.05
+    assert motion_bandwidth(created.log) < 20.0
 
 
 def test_noisy_velocities_are_not_used_where_positions_are_better():
@@ -121,30 +121,32 @@ def test_worse_is_worse_by_more_than_the_blocks_scatter():
 
 def test_the_highest_cutoff_whose_parameters_are_as_good_is_taken():
     """Encoders too coarse for high cut-offs; below the critical one the parameters do not depend on it."""
-    made = simulated("two_link", rate=500.0, bits=13, seconds=16.0, lowest=0.2, noise=0.01)
-    training, rest = made.parts()
-    chosen = choose_cutoffs(made.model, training)
+    created = simulated("two_link", rate=500.0, bits=13, seconds=16.0, lowest=0.2, noise=0.01)
+    training, rest = created.parts()
+    chosen = choose_cutoffs(created.model, training)
     best = chosen.tried[chosen.errors.argmin()]
     assert chosen.cutoff >= best
     at_best, mine = (
-        made.true_error(fitted(made.model, training, LogFilter.of(Filtering(float(f)), training)), rest)
+        created.true_error(fitted(created.model, training, LogFilter.of(Filtering(float(f)), training)), rest)
         for f in (best, chosen.cutoff)
     )
     assert mine <= 1.1 * at_best
-    assert mine < 0.5 * made.true_error(fitted(made.model, training, LogFilter.of(Filtering(60.0), training)), rest)
+    assert mine < 0.5 * created.true_error(
+        fitted(created.model, training, LogFilter.of(Filtering(60.0), training)), rest
+    )
 
 
 def test_friction_s_steps_survive_the_thinning_before_the_low_pass():
     """At 1.73 Hz and 144 samples per row: 48 of them used to be one row, 20 Hz, and a step somewhere within 50 ms."""
-    made = simulated("two_link", rate=1000.0, bits=24, seconds=16.0, lowest=0.1, noise=0.0, stribeck=0.0)
-    model = made.model._with_options(smoothing=1e-3)
+    created = simulated("two_link", rate=1000.0, bits=24, seconds=16.0, lowest=0.1, noise=0.0, stribeck=0.0)
+    model = created.model._with_options(smoothing=1e-3)
     x = np.zeros(model.size)
     x[model.by_kind["coulomb"]] = 1.0
     for cutoff in (1.73, 2.0, 3.1, 4.2):
-        settings = LogFilter.of(Filtering(cutoff), made.log)
-        mine = settings.filtered(made.log)
-        assert len(mine) < len(made.log)  # rows are thinned
-        whole = made.log.filtered(cutoff, alike=True)  # rows are not thinned
+        settings = LogFilter.of(Filtering(cutoff), created.log)
+        mine = settings.filtered(created.log)
+        assert len(mine) < len(created.log)  # rows are thinned
+        whole = created.log.filtered(cutoff, alike=True)  # rows are not thinned
         t, _, predicted, used = model._predict(x, mine)
         s, _, exact, _ = model._predict(x, whole)
         there = exact[np.searchsorted(s, t - 1e-6)]
@@ -155,14 +157,17 @@ def test_friction_s_steps_survive_the_thinning_before_the_low_pass():
 
 def test_the_width_of_frictions_step_is_found_beside_friction_that_the_model_lacks():
     """0.01 rad/s, and Stribeck friction. With a low-pass, a sharper step would compensate for it."""
-    made = simulated("two_link", rate=500.0, bits=17, seconds=26.0, lowest=1.0 / 13.0, harmonics=7)
-    every_row = LogFilter.of(Filtering(3.5), made.log).filtered(made.log)
+    created = simulated("two_link", rate=500.0, bits=17, seconds=26.0, lowest=1.0 / 13.0, harmonics=7)
+    every_row = LogFilter.of(Filtering(3.5), created.log).filtered(created.log)
     training = every_row.without(standstill="auto")
     for own in (0.01, 0.05, 3e-4):
-        model, words = with_smoothing(made.model._with_options(smoothing=own), training, every_row)
+        model, words = with_smoothing(created.model._with_options(smoothing=own), training, every_row)
         assert model.smoothing == 0.01
         assert words.startswith("0.01 rad/s")
-    assert with_smoothing(made.model._with_options(smoothing=0.011), training, every_row)[0].smoothing in (0.01, 0.011)
+    assert with_smoothing(created.model._with_options(smoothing=0.011), training, every_row)[0].smoothing in (
+        0.01,
+        0.011,
+    )
 
 
 def test_a_best_cutoff_at_an_end_of_the_search_is_a_doubt():
@@ -179,17 +184,17 @@ def test_a_best_cutoff_at_an_end_of_the_search_is_a_doubt():
 
 
 def test_a_cutoff_given_is_taken_as_it_is_and_short_logs_say_so():
-    made = simulated("two_link", rate=200.0, seconds=8.0, lowest=0.4)
-    report = identify(made.robot, made.log, filtering=Filtering(7.0), method="ridge")
+    created = simulated("two_link", rate=200.0, seconds=8.0, lowest=0.4)
+    report = identify(created.robot, created.log, filtering=Filtering(7.0), method="ridge")
     assert (report.notes["cutoff"], report.notes["torque_cutoff"]) == (7.0, 7.0)
     assert "cutoffs" not in report.notes
-    short = between(made.log, 0.0, 0.15)
+    short = between(created.log, 0.0, 0.15)
     with pytest.raises(ShortLogError, match="too short to choose a cut-off"):
-        choose_cutoffs(made.model, short)
-    kept = np.random.default_rng(0).uniform(size=len(made.log)) > 0.2
-    uneven = Dataset(made.log.t[kept], made.log.q[kept], made.log.tau[kept])
+        choose_cutoffs(created.model, short)
+    kept = np.random.default_rng(0).uniform(size=len(created.log)) > 0.2
+    uneven = Dataset(created.log.t[kept], created.log.q[kept], created.log.tau[kept])
     with pytest.raises(DataError, match="not even"):
-        choose_cutoffs(made.model, uneven)
+        choose_cutoffs(created.model, uneven)
 
 
 # --- published logs ------------------------------------------------------------------------------------------------

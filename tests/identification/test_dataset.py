@@ -318,9 +318,9 @@ def test_masks_find_saturation_outliers_and_standstill():
     spikes = rng.choice(2000, 12, replace=False)
     tau[spikes, 2] += 40.0
     data = Dataset(t, q, np.clip(tau, -50, 50), v=v, a=a)
-    found = np.flatnonzero(~data.without(outliers=8.0).mask[:, 2])
-    assert set(spikes) <= set(found)
-    assert len(found) < 40
+    result = np.flatnonzero(~data.without(outliers=8.0).mask[:, 2])
+    assert set(spikes) <= set(result)
+    assert len(result) < 40
     assert (
         ~Dataset(t, q, np.clip(tau, -4.9, 4.9)).without(saturation=[4.9] * 3).mask == (np.abs(tau) >= 0.99 * 4.9)
     ).all()

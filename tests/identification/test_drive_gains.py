@@ -32,22 +32,22 @@ def test_gains_are_found_and_intervals_cover_them(known, tmp_path):
     for seed in range(0, 8, 2):
         empty = currents(None, tmp_path, seed + 1)
         logs = (currents(LOAD, tmp_path, seed), empty) if "load" in known else (empty,)
-        found = drive_gains(nominal, *logs, filtering=FILTER, **known)
-        assert found.refused == {}
-        assert not found.findings
+        result = drive_gains(nominal, *logs, filtering=FILTER, **known)
+        assert result.refused == {}
+        assert not result.findings
         # one of GAINS is negative, which is noted and not doubted
-        assert "'panda_joint3' -9" in found.notes["negative gains"]
-        np.testing.assert_allclose(found.gains, GAINS, rtol=0.15 if "known_bodies" in known else 0.02)
-        z.append((found.gains - GAINS) / found.std)
+        assert "'panda_joint3' -9" in result.notes["negative gains"]
+        np.testing.assert_allclose(result.gains, GAINS, rtol=0.15 if "known_bodies" in known else 0.02)
+        z.append((result.gains - GAINS) / result.std)
     assert 0.5 < np.sqrt(np.mean(np.square(z))) < 1.4
     if known is KNOWN:
-        np.testing.assert_allclose(found.load[1:4], 3.0 * np.array(LOAD.centre), atol=0.02)
+        np.testing.assert_allclose(result.load[1:4], 3.0 * np.array(LOAD.centre), atol=0.02)
 
 
 def test_without_noise_the_gains_themselves_are_found(tmp_path):
     logs = currents(LOAD, tmp_path, 0, 0.0, bits=40), currents(None, tmp_path, 1, 0.0, bits=40)
-    found = drive_gains(PANDA, *logs, filtering=Filtering(cutoff=30.0), **ALL_KNOWN)
-    np.testing.assert_allclose(found.gains, GAINS, rtol=3e-3)
+    result = drive_gains(PANDA, *logs, filtering=Filtering(cutoff=30.0), **ALL_KNOWN)
+    np.testing.assert_allclose(result.gains, GAINS, rtol=3e-3)
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_without_noise_the_gains_themselves_are_found(tmp_path):
 )
 def test_exchanged_logs_and_torques_in_place_of_currents_are_fatal(turned, seen, tmp_path):
     def log(load, seed):
-        made = currents(load, tmp_path, seed)
-        return Dataset(made.t, made.q, made.tau * (np.sign(GAINS) if turned else GAINS))
+        created = currents(load, tmp_path, seed)
+        return Dataset(created.t, created.q, created.tau * (np.sign(GAINS) if turned else GAINS))
 
     loaded, empty = log(LOAD, 0), log(None, 1)
     (finding,) = drive_gains(
@@ -78,24 +78,24 @@ def test_exchanged_logs_are_doubted_where_one_drive_counts_the_other_way(tmp_pat
 @pytest.mark.slow
 def test_an_upright_axis_that_hardly_accelerates_gets_no_gain(tmp_path):
     logs = [currents(x, tmp_path, seed, 0.05, slow=12.0, seconds=30.0) for x, seed in ((LOAD, 0), (None, 1))]
-    found = drive_gains(PANDA, *logs, filtering=Filtering(cutoff=5.0), **ALL_KNOWN)
-    assert "panda_joint1" in found.refused
-    assert "none of it weight: its axis is upright" in found.refused["panda_joint1"]
-    assert np.isnan(found.gains[0])
-    np.testing.assert_allclose(found.gains[1:4], GAINS[1:4], rtol=0.02)
-    assert found.known_torques[0, 1] == pytest.approx(0.0, abs=1e-9)
-    assert [d.kind for d in found.findings] == ["gain"] * len(found.refused)
-    saved = {path.name: path for path in found.save(tmp_path / "out")}
+    result = drive_gains(PANDA, *logs, filtering=Filtering(cutoff=5.0), **ALL_KNOWN)
+    assert "panda_joint1" in result.refused
+    assert "none of it weight: its axis is upright" in result.refused["panda_joint1"]
+    assert np.isnan(result.gains[0])
+    np.testing.assert_allclose(result.gains[1:4], GAINS[1:4], rtol=0.02)
+    assert result.known_torques[0, 1] == pytest.approx(0.0, abs=1e-9)
+    assert [d.kind for d in result.findings] == ["gain"] * len(result.refused)
+    saved = {path.name: path for path in result.save(tmp_path / "out")}
     assert json.loads(saved["report.json"].read_text())["gains"][0] is None
     assert "REFUSED panda_joint1" in saved["report.txt"].read_text()
     with pytest.raises(ArgumentError, match="current_gains"):
-        Reading(current_gains=found.gains)
+        Reading(current_gains=result.gains)
 
 
 def test_a_load_that_is_not_what_it_is_said_to_be_scales_all_gains(tmp_path):
     logs = currents(LOAD, tmp_path, 0), currents(None, tmp_path, 1)
-    found = drive_gains(PANDA, *logs, load=2.0 * LOAD.mass, frame=LOAD.frame, filtering=FILTER)
-    np.testing.assert_allclose(found.gains, 2.0 * GAINS, rtol=0.03)
+    result = drive_gains(PANDA, *logs, load=2.0 * LOAD.mass, frame=LOAD.frame, filtering=FILTER)
+    np.testing.assert_allclose(result.gains, 2.0 * GAINS, rtol=0.03)
 
 
 def write(path, t, q, **fields):
@@ -108,10 +108,10 @@ def test_currents_are_read_where_torques_are_too_and_asked_for_where_they_are_no
     log, empty = currents(LOAD, tmp_path, 0, rate=200.0), currents(None, tmp_path, 1, rate=200.0)
     both = write(tmp_path / "both.csv", log.t, log.q, current=log.tau, torque=log.tau * GAINS)
     milli = write(tmp_path / "milli.csv", empty.t, empty.q, i=1e3 * empty.tau)
-    found = drive_gains(PANDA, both, empty, filtering=FILTER, **KNOWN)
-    np.testing.assert_allclose(found.gains, GAINS, rtol=0.03)
+    result = drive_gains(PANDA, both, empty, filtering=FILTER, **KNOWN)
+    np.testing.assert_allclose(result.gains, GAINS, rtol=0.03)
     again = drive_gains(PANDA, log, milli, reading=Reading(units={"i": "mA"}), filtering=FILTER, **KNOWN)
-    np.testing.assert_allclose(again.gains, found.gains, rtol=1e-6)
+    np.testing.assert_allclose(again.gains, result.gains, rtol=1e-6)
     torques = write(tmp_path / "torques.csv", log.t, log.q, tau=log.tau)
     with pytest.raises(DataError, match=r"i: expected motor currents, got none; there are t, q1.*--column i=NAME"):
         drive_gains(PANDA, torques, empty, **KNOWN)

@@ -43,8 +43,8 @@ def test_ros_messages(suffix, tmp_path):
     t = [p["time_from_start"]["sec"] + 1e-9 * p["time_from_start"]["nanosec"] for p in points]
     np.testing.assert_allclose(t, TIMES, atol=1e-9)
     assert all(0 <= p["time_from_start"]["nanosec"] < 10**9 for p in points)
-    found = [p["positions"] + p["velocities"] + p["accelerations"] for p in points]
-    np.testing.assert_allclose(np.array(found, dtype=float), states(), atol=1e-12)
+    result = [p["positions"] + p["velocities"] + p["accelerations"] for p in points]
+    np.testing.assert_allclose(np.array(result, dtype=float), states(), atol=1e-12)
 
 
 def test_small_numbers_are_numbers_in_yaml(tmp_path):
@@ -77,8 +77,8 @@ def test_a_c_program_has_the_motion(tmp_path):
     out = subprocess.run([str(tmp_path / "main")], check=True, capture_output=True, text=True).stdout.split()
     assert float.fromhex(out[0]) == pytest.approx(0.01)
     assert out[1:3] == ["191", "2"]
-    found = np.array([float.fromhex(x) for x in out[3:]]).reshape(191, 2, 3)
-    np.testing.assert_allclose(found.transpose(0, 2, 1).reshape(191, 6), states(), atol=1e-12)
+    result = np.array([float.fromhex(x) for x in out[3:]]).reshape(191, 2, 3)
+    np.testing.assert_allclose(result.transpose(0, 2, 1).reshape(191, 6), states(), atol=1e-12)
 
 
 def test_repeats_go_on_without_a_pause(tmp_path):
@@ -127,12 +127,12 @@ radius = 0.04
 
 def test_surroundings_from_a_file(tmp_path):
     (tmp_path / "cell.toml").write_text(CELL)
-    found = load_surroundings(tmp_path / "cell.toml", panda())
-    assert (found.floor, found.clearance, found.radius, found.self_collision) == (-0.01, 0.03, 0.055, True)
-    np.testing.assert_array_equal(found.keep_out, [[0.5, -1, 0, 0.7, 1, 0.8]])
-    (hand,) = [c for c in found.of(panda()) if c.body == 6]
+    result = load_surroundings(tmp_path / "cell.toml", panda())
+    assert (result.floor, result.clearance, result.radius, result.self_collision) == (-0.01, 0.03, 0.055, True)
+    np.testing.assert_array_equal(result.keep_out, [[0.5, -1, 0, 0.7, 1, 0.8]])
+    (hand,) = [c for c in result.of(panda()) if c.body == 6]
     np.testing.assert_allclose((hand.start[2], hand.end[2], hand.radius), (0.107, 0.257, 0.04))
-    assert {c.radius for c in found.of(panda()) if c.body < 6} == {0.055}
+    assert {c.radius for c in result.of(panda()) if c.body < 6} == {0.055}
     (tmp_path / "open.toml").write_text("floor = false")
     assert load_surroundings(tmp_path / "open.toml", panda()).floor is None
 

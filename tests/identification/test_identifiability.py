@@ -72,8 +72,8 @@ def test_what_the_prior_decides_is_what_another_prior_changes():
     x[model.inertial :] = np.linspace(0.1, 0.5, model.size - model.inertial)
     data = log_of(model, x, noise=1e-3)
     rng = np.random.default_rng(1)
-    found = [fit(model, data, "ridge", prior=x + shift, strength=1e-9).x for shift in rng.normal(size=(2, model.size))]
-    moved = {k for k in range(model.inertial, model.size) if abs(found[1][k] - found[0][k]) > 0.02}
+    result = [fit(model, data, "ridge", prior=x + shift, strength=1e-9).x for shift in rng.normal(size=(2, model.size))]
+    moved = {k for k in range(model.inertial, model.size) if abs(result[1][k] - result[0][k]) > 0.02}
     report = Result(fit(model, data, "ols"), data)
     assert {row.name for row in report.non_inertial if row.remark == BY_PRIOR} == {model.names[k] for k in moved}
     assert not any(row.remark == OPEN for row in report.non_inertial)
@@ -115,10 +115,10 @@ def test_a_log_whose_noise_hides_a_curve_says_so(noise, hidden):
         return
     # the exchange in numbers: a viscous torque of v for a sigmoid of -40 tanh(v / 40)
     (only,) = left_open
-    words = only.change.split()
-    assert {words[0], words[-1]} == {"fs2", "fv2"}
-    factor = float(words[2])
-    assert factor == pytest.approx(1 / 40.0 if words[0] == "fs2" else 40.0, rel=0.05)
+    message = only.change.split()
+    assert {message[0], message[-1]} == {"fs2", "fv2"}
+    factor = float(message[2])
+    assert factor == pytest.approx(1 / 40.0 if message[0] == "fs2" else 40.0, rel=0.05)
     # and the statement about noise, from the whole regressor: parameters in units of a joint's torque, rows in
     # units of noise
     Y = model.regressor(data.q, data.v, data.a)[..., model.base.columns]
@@ -139,12 +139,12 @@ def test_correlated_noise_hides_what_white_noise_of_its_size_does_not():
     r, white = 0.9, np.random.default_rng(5).normal(size=(2500, 2))
     coloured = lfilter([np.sqrt(1.0 - r**2)], [1.0, -r], white, axis=0)[500:]
     clean = log_of(model, model.prior + 0.2)
-    found = []
+    result = []
     for noise in (white[500:], coloured):
         data = Dataset(clean.t, clean.q, clean.tau + noise, v=clean.v, a=clean.a)
         (only,) = exchanges(fit(model, data, "ols"))
-        found.append(only.seen)
-    assert found[0] / found[1] == pytest.approx(np.sqrt((1.0 + r) / (1.0 - r)), rel=0.2)
+        result.append(only.seen)
+    assert result[0] / result[1] == pytest.approx(np.sqrt((1.0 + r) / (1.0 - r)), rel=0.2)
     # an estimate without correlation is corrected for it, joint by joint
     factors = fit(model, model.compress(data), "ols")
     assert factors.correlation is None
@@ -161,9 +161,9 @@ def test_a_joint_that_stands_still_is_named():
     q[:, 1], v[:, 1], a[:, 1] = 0.3, 0.0, 0.0
     still = Dataset(data.t, q, model.torque(model.prior + 0.1, q, v, a), v=v, a=a)
     estimate = fit(model, still, "ridge")
-    words = [x.change for x in exchanges(estimate)]
-    assert "fv2: the log does not excite it" in words
-    assert "fc2: the log does not excite it" in words
+    message = [x.change for x in exchanges(estimate)]
+    assert "fv2: the log does not excite it" in message
+    assert "fc2: the log does not excite it" in message
     assert {"fv2", "fc2"} <= {model.names[k] for k in undecided(estimate, exchanges(estimate))}
     assert "fv1" not in {model.names[k] for k in undecided(estimate, exchanges(estimate))}
 
@@ -199,9 +199,9 @@ def test_bodies_are_told_in_numbers_a_person_knows():
     t = np.arange(400) / 100.0
     q, v, a = (s[:, None] for s in (np.sin(3 * t), 3 * np.cos(3 * t), -9 * np.sin(3 * t)))
     estimate = fit(model, Dataset(t, q, model.torque(x, q, v, a), v=v, a=a), "ols")
-    ((found, given),) = bodies(estimate)
+    ((result, given),) = bodies(estimate)
     assert given.mass == pytest.approx(2.0)
     np.testing.assert_allclose(given.com, [0.1, -0.2, 0.3])
     np.testing.assert_allclose(given.moments, [0.01, 0.02, 0.025], rtol=1e-9)
     assert given.violation is None
-    assert found.name == "arm"
+    assert result.name == "arm"

@@ -246,8 +246,8 @@ def test_the_robots_joints_may_have_other_names_in_the_log(tmp_path):
     m = motion()
     renamed = {name.replace("joint1", "pan").replace("joint2", "tilt"): x for name, x in table(m).items()}
     path = write_csv(tmp_path / "log.csv", renamed)
-    found = read_log(path, ARM, Reading(joints=["pan", "tilt"]))
-    np.testing.assert_array_equal(found.q, m.q)
+    result = read_log(path, ARM, Reading(joints=["pan", "tilt"]))
+    np.testing.assert_array_equal(result.q, m.q)
     with pytest.raises(DataError, match=r"joints: expected joint1, joint2, got no column of 'joint1'.*--joints"):
         read_log(path, ARM, Reading())
     near = {name.replace("joint1", "join1"): x for name, x in table(m).items()}

@@ -105,8 +105,8 @@ def test_sensitivities_are_those_of_the_steps_that_were_taken(name, delay):
         return dynamics, of, plan, simulated(dynamics, of, plan, len(t), first[:2], first[2:], np.ones(2), z0)
 
     theta = np.concatenate(parts)
-    found = list(sensitivities(*at(theta), gains, Layout(*map(len, parts))))
-    J = np.concatenate([np.concatenate((x.position, x.torque), 1) for x in found])
+    outcome = list(sensitivities(*at(theta), gains, Layout(*map(len, parts))))
+    J = np.concatenate([np.concatenate((x.position, x.torque), 1) for x in outcome])
     rng, scale = np.random.default_rng(0), np.maximum(np.abs(theta), 0.1)
     scale[ends[1] : ends[2]] = 1e-3
     late = np.where(np.arange(len(theta)) == ends[1], scale, 0.0)  # the delay alone, because the others outweigh it
@@ -118,9 +118,9 @@ def test_sensitivities_are_those_of_the_steps_that_were_taken(name, delay):
 def test_derivatives_of_a_law_are_those_of_its_trace():
     """Derivatives of PID are compared with a manual formula, those of computed torque with central differences."""
     law = PID(ROBOT, MOTION, KP, KD, 50.0, 2e-3)
-    found = law_slopes(law, ROBOT)(0.3, np.array([0.1, 0.2]), np.array([0.3, -0.1]), np.array([0.01, 0.02]))
-    assert_close(found["tau"], np.hstack((-np.diag(KP), -np.diag(KD), 50.0 * np.eye(2))), 1e-12)
-    assert_close(found["z_next"], np.hstack((-2e-3 * np.eye(2), np.zeros((2, 2)), np.eye(2))), 1e-12)
+    outcome = law_slopes(law, ROBOT)(0.3, np.array([0.1, 0.2]), np.array([0.3, -0.1]), np.array([0.01, 0.02]))
+    assert_close(outcome["tau"], np.hstack((-np.diag(KP), -np.diag(KD), 50.0 * np.eye(2))), 1e-12)
+    assert_close(outcome["z_next"], np.hstack((-2e-3 * np.eye(2), np.zeros((2, 2)), np.eye(2))), 1e-12)
     q, v = np.array([0.4, -0.7]), np.array([0.5, 1.0])
     J = law_slopes(LAW, ROBOT)(0.3, q, v, None)["tau"]
     for k in range(4):
@@ -153,13 +153,13 @@ def counted():
 
 def test_didim_reaches_the_truth_where_differentiated_positions_are_biased(counted):
     loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.002, velocity="differences")
-    found = didim(wrong(), counted, loop)
-    assert found.converged
-    assert len(found.history) < 10
-    assert np.abs(z_of(found, BASE)).max() < 3.5
+    outcome = didim(wrong(), counted, loop)
+    assert outcome.converged
+    assert len(outcome.history) < 10
+    assert np.abs(z_of(outcome, BASE)).max() < 3.5
     inverse = fit(MODEL, counted.filtered(50.0))
     assert np.abs((inverse.values - BASE) / inverse.std).max() > 5.0, "differences of counts bias least squares"
-    assert np.linalg.norm(found.values - BASE) < 0.1 * np.linalg.norm(inverse.values - BASE)
+    assert np.linalg.norm(outcome.values - BASE) < 0.1 * np.linalg.norm(inverse.values - BASE)
 
 
 @pytest.mark.slow
@@ -168,11 +168,11 @@ def test_didim_with_a_low_pass_a_reference_of_samples_and_a_consistent_estimator
     desired = [MOTION(t) for t in counted.t]
     columns = SampledReference(counted.t, [d.q for d in desired], [d.v for d in desired])
     loop = ServoLoop(columns, KP, KD, period=PERIOD, delay=0.002, velocity="differences")
-    found = closed_loop_fit(wrong(), counted, loop, estimator="consistent", cutoff=10.0, decimate=5)
-    assert found.converged
-    assert found.estimate.is_physical
-    assert_close(found.values[:6], BASE[:6], 1e-2)
-    assert np.isnan(found.std).all(), "the estimator has no covariance"
+    outcome = closed_loop_fit(wrong(), counted, loop, estimator="consistent", cutoff=10.0, decimate=5)
+    assert outcome.converged
+    assert outcome.estimate.is_physical
+    assert_close(outcome.values[:6], BASE[:6], 1e-2)
+    assert np.isnan(outcome.std).all(), "the estimator has no covariance"
 
 
 @pytest.mark.slow
@@ -180,10 +180,10 @@ def test_a_controller_of_the_library_is_a_loop():
     law = controllers.ComputedTorque(ARM, MOTION, kp=100.0, kd=20.0)
     data, _ = servo_log(PERIOD, 2.5, delay=0.002, steps=10, law=law, noise=0.05)
     loop = ControllerLoop(law, PERIOD, delay=0.002)
-    for found in (didim(wrong(), data, loop), cloe(wrong(), data, loop)):
-        assert found.converged
-        assert np.abs(z_of(found, BASE)).max() < 4.0
-    assert_close(found.values, BASE, 2e-2)
+    for outcome in (didim(wrong(), data, loop), cloe(wrong(), data, loop)):
+        assert outcome.converged
+        assert np.abs(z_of(outcome, BASE)).max() < 4.0
+    assert_close(outcome.values, BASE, 2e-2)
 
 
 # --- closed-loop output error ---------------------------------------------------------------------------------------
@@ -193,18 +193,18 @@ def test_a_controller_of_the_library_is_a_loop():
 def test_gains_delay_friction_and_armature_are_found_together():
     data, _ = servo_log(PERIOD, 4.0, delay=0.0026, steps=20, bits=14)
     loop = ServoLoop(MOTION, 1.2 * KP, 0.8 * KD, period=PERIOD, delay=0.001, velocity="differences")
-    found = closed_loop_fit(wrong(), data, loop, "cloe", gains=("kp", "kd"), delay=True)
+    outcome = closed_loop_fit(wrong(), data, loop, "cloe", gains=("kp", "kd"), delay=True)
     truth = np.concatenate((BASE, KP, KD, [0.0026]))
-    assert found.converged
-    assert len(found.history) < 10
-    assert not found.undetermined
-    assert np.abs(z_of(found, truth)).max() < 3.5
-    assert abs(found.value("delay") - 0.0026) < 1e-4 < 0.1 * PERIOD
-    assert_close(found.loop.kp, KP, 1e-2)
-    assert found.loop.delay == found.value("delay")
-    friction = [found.value(name) for name in ("fv1", "fv2", "fc1", "fc2")]
+    assert outcome.converged
+    assert len(outcome.history) < 10
+    assert not outcome.undetermined
+    assert np.abs(z_of(outcome, truth)).max() < 3.5
+    assert abs(outcome.value("delay") - 0.0026) < 1e-4 < 0.1 * PERIOD
+    assert_close(outcome.loop.kp, KP, 1e-2)
+    assert outcome.loop.delay == outcome.value("delay")
+    friction = [outcome.value(name) for name in ("fv1", "fv2", "fc1", "fc2")]
     assert_close(friction, [*VISCOUS, *COULOMB], 3e-2)
-    assert found.value("Ir2") == pytest.approx(0.1, rel=1e-2)
+    assert outcome.value("Ir2") == pytest.approx(0.1, rel=1e-2)
 
 
 @pytest.mark.slow
@@ -229,18 +229,18 @@ def test_seven_joints_from_the_inverse_dynamics_fit():
     x[model.by_kind["viscous"]], x[model.by_kind["coulomb"]] = viscous, coulomb
     first = fit(model, data.filtered(10.0, decimate=4))
     guess = ServoLoop(motion, 1.2 * kp, 0.8 * kd, period=period, delay=0.3 * period, velocity="differences")
-    found = cloe(first, data, guess, gains=("kp", "kd"), delay=True)
+    outcome = cloe(first, data, guess, gains=("kp", "kd"), delay=True)
     base = model.base.projection @ x
-    z = z_of(found, np.concatenate((base, kp, kd, [0.65 * period])))
-    assert found.converged
-    assert found.undetermined == ()
+    z = z_of(outcome, np.concatenate((base, kp, kd, [0.65 * period])))
+    assert outcome.converged
+    assert outcome.undetermined == ()
     assert np.abs(z).max() < 4.0
     assert 0.4 < np.sqrt(np.mean(z**2)) < 1.3
-    assert np.linalg.norm(found.values[:62] - base) < 0.1 * np.linalg.norm(first.values - base)
-    assert_close(found.loop.kp, kp, 0.02)
-    known = didim(first, data, found.loop)
-    assert known.converged
-    assert np.linalg.norm(known.values - base) < 0.2 * np.linalg.norm(first.values - base)
+    assert np.linalg.norm(outcome.values[:62] - base) < 0.1 * np.linalg.norm(first.values - base)
+    assert_close(outcome.loop.kp, kp, 0.02)
+    reference = didim(first, data, outcome.loop)
+    assert reference.converged
+    assert np.linalg.norm(reference.values - base) < 0.2 * np.linalg.norm(first.values - base)
 
 
 @pytest.mark.slow
@@ -262,9 +262,9 @@ def test_what_can_not_be_told_apart_is_said():
     data, _ = servo_log(PERIOD, 1.0, delay=0.002, steps=10)
     twice = RegressorModel(ARM, rotor=[1], smoothing=SMOOTHING, offset=False, curves=[Curve(0, "sigmoid", SMOOTHING)])
     loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.002)
-    found = cloe(twice, data, loop)
-    assert any("fc1" in name and "fs1" in name for name in found.names)
-    assert not found.undetermined
+    outcome = cloe(twice, data, loop)
+    assert any("fc1" in name and "fs1" in name for name in outcome.names)
+    assert not outcome.undetermined
 
 
 @pytest.mark.slow
@@ -274,9 +274,9 @@ def test_two_parts_of_a_log_begin_where_they_begin():
     halves = cut_at_holes(gc.identification.Dataset(data.t[at], data.q[at], data.tau[at]))
     assert len(halves.stretches) == 2
     loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.002)
-    found = cloe(wrong(), [halves, between(data, 0.0, 1.2)], [loop, loop])
-    assert found.converged
-    assert np.abs(z_of(found, BASE)).max() < 4.0
+    outcome = cloe(wrong(), [halves, between(data, 0.0, 1.2)], [loop, loop])
+    assert outcome.converged
+    assert np.abs(z_of(outcome, BASE)).max() < 4.0
 
 
 def test_torques_applied_are_those_commanded_a_delay_before():
@@ -285,8 +285,8 @@ def test_torques_applied_are_those_commanded_a_delay_before():
     late = np.vstack((np.zeros((2, 2)), data.tau[:-2]))
     applied = gc.identification.Dataset(data.t[2:], data.q[2:], late[2:])
     loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.006, torque="applied")
-    found = cloe(right(), applied, loop)
-    assert_close(found.values, BASE, 1e-2)
+    outcome = cloe(right(), applied, loop)
+    assert_close(outcome.values, BASE, 1e-2)
     again = didim(right(), between(applied, 0.5, 2.0), loop)
     assert_close(again.values[:6], BASE[:6], 1e-2)
     assert run.success

@@ -147,9 +147,9 @@ def test_the_table_has_every_base_parameter_with_the_report_s_numbers(page, made
             cells.append([])
         elif name == "td":
             cells[-1].append((attributes.get("data-value"), text))
-    given = report.estimate.base.projection @ report.estimate.model.prior
+    inputs = report.estimate.base.projection @ report.estimate.model.prior
     assert len(cells[1:]) == len(rows) == report.estimate.base.size
-    for row, prior, (name, *values) in zip(rows, given, cells[1:]):
+    for row, prior, (name, *values) in zip(rows, inputs, cells[1:]):
         assert name[1].endswith(row["name"])  # all of the text, also where only its beginning is shown
         wanted = [row[key] for key in ("value", "least_squares", "std", "low", "high", "percent")] + [prior]
         np.testing.assert_array_equal([float(value) for value, _ in values], wanted)

@@ -92,8 +92,8 @@ def test_folds_of_a_motion_that_repeats_are_of_its_phase():
         inside = (fold == k) & ~distance.any(1)
         assert folds.held[k].counts[0] == inside.sum()
         np.testing.assert_allclose(folds.held[k].residuals(y) ** 2, error[inside].sum(0), rtol=1e-9)
-        beside = [k, k + 1, *([4] if k == 0 else []), *([0] if k == 3 else [])]  # the first fit continues from the last
-        apart = (fold != k) & ~distance[:, beside].any(1)
+        extra = [k, k + 1, *([4] if k == 0 else []), *([0] if k == 3 else [])]  # the first fit continues from the last
+        apart = (fold != k) & ~distance[:, extra].any(1)
         np.testing.assert_allclose(folds.rest[k].residuals(y) ** 2, error[apart].sum(0), rtol=1e-9)
 
 
@@ -234,9 +234,11 @@ def test_identify_chooses_what_it_is_not_told():
     assert report.notes["prior"] in report.text()
     assert report.tables()["notes"]["weights"] == report.notes["weights"]
     assert report.estimate.notes["entropic"] > 0.0
-    told = identify(off(robot), raw, filtering=Filtering(cutoff=5.0), options={"regularization": 1e-4, "weights": None})
-    assert "prior" not in told.notes
-    assert told.estimate.notes["regularization"] == 1e-4
+    printed = identify(
+        off(robot), raw, filtering=Filtering(cutoff=5.0), options={"regularization": 1e-4, "weights": None}
+    )
+    assert "prior" not in printed.notes
+    assert printed.estimate.notes["regularization"] == 1e-4
 
 
 @pytest.mark.parametrize(

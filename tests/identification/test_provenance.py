@@ -37,9 +37,9 @@ def arrays(n=2000):
 def test_a_file_has_the_sum_that_sha256sum_gives(tmp_path):
     path = tmp_path / "log.npz"
     np.savez(path, **arrays())
-    found = checksum(path)
+    result = checksum(path)
     wanted = subprocess.run(["sha256sum", path], capture_output=True, text=True, check=True).stdout.split()[0]
-    assert (found.name, found.sha256, found.of) == ("log.npz", wanted, "the file")
+    assert (result.name, result.sha256, result.of) == ("log.npz", wanted, "the file")
 
 
 def test_a_folder_has_the_sum_of_its_files_lines(tmp_path):
@@ -71,7 +71,7 @@ def test_the_call_makes_the_same_again(tmp_path):
     path, other = tmp_path / "lo'g.npz", tmp_path / "other.npz"
     np.savez(path, **arrays())
     np.savez(other, **arrays(1500))
-    given = {
+    inputs = {
         "method": "ridge",
         "options": {"strength": 1e-4},
         "model": RegressorModel(ROBOT, smoothing=0.05, curves=[Curve(1, "sigmoid", 2.0)], viscous=[0]),
@@ -79,7 +79,7 @@ def test_the_call_makes_the_same_again(tmp_path):
         "reading": Reading(units={"q": "rad"}, mapping=JointMapping([1.0, 1.0], [0.0, 0.0]), drop_bad_rows=True),
         "validation": Validation(other),
     }
-    report = identify(ROBOT, path, **given)
+    report = identify(ROBOT, path, **inputs)
     source = report.provenance
     assert [log.name for log in source.logs] == ["lo'g.npz", "other.npz"]
     call, _, comment = source.call.partition("  # ")
@@ -97,10 +97,10 @@ def test_the_call_makes_the_same_again(tmp_path):
 def test_what_can_not_be_written_as_python_is_named():
     column = Column("wind", lambda q, v, a: v**2)
     data = Dataset(**arrays())
-    made = provenance(ROBOT, data, Settings(), RegressorModel(ROBOT, columns=[column]))
-    assert "<Dataset 'log'" in made.call
-    assert "Column(name='wind', torque=" in made.call
-    assert "progress" not in made.call
+    created = provenance(ROBOT, data, Settings(), RegressorModel(ROBOT, columns=[column]))
+    assert "<Dataset 'log'" in created.call
+    assert "Column(name='wind', torque=" in created.call
+    assert "progress" not in created.call
 
 
 def test_a_report_put_together_by_hand_has_none():

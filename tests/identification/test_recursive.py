@@ -145,16 +145,16 @@ def test_projection_gives_bodies_and_is_the_nearest_in_the_metric_of_the_covaria
     few = slice(0, None, 15)
     rls = RecursiveLeastSquares(MODEL)
     rls.update(Q[few], V[few], A[few], torque(X, 2.0)[few])
-    found = fit(MODEL, rls.remembered, "consistent")
+    result = fit(MODEL, rls.remembered, "consistent")
     batch = fit(MODEL, Dataset(T[few], Q[few], torque(X, 2.0)[few], v=V[few], a=A[few]), "consistent")
-    assert found.is_physical
-    assert_close(found.values, batch.values, 1e-3)
+    assert result.is_physical
+    assert_close(result.values, batch.values, 1e-3)
     free = fit(MODEL, Dataset(T[few], Q[few], torque(X, 2.0)[few], v=V[few], a=A[few]))
     assert not free.is_physical
-    assert np.sum(found.training.residuals(found.x) ** 2) >= np.sum(free.training.residuals(free.x) ** 2)
+    assert np.sum(result.training.residuals(result.x) ** 2) >= np.sum(free.training.residuals(free.x) ** 2)
     assert_close(
-        found.training.rms(found.x),
-        np.full(2, np.linalg.norm(batch.training.residuals(found.x)) / np.sqrt(2 * len(T[few]))),
+        result.training.rms(result.x),
+        np.full(2, np.linalg.norm(batch.training.residuals(result.x)) / np.sqrt(2 * len(T[few]))),
         1e-6,
     )
 

@@ -83,18 +83,18 @@ def test_the_distance_of_the_test_motion_is_measured_in_standard_deviations():
     a, b = train.select(np.arange(len(train)) < 400), test.select(np.arange(len(test)) < 300)
     z, y = (np.hstack((x.q, x.v, x.a)) for x in (a, b))
     apart = np.linalg.norm((z[:, None] - y) / z.std(axis=0), axis=-1).min(axis=0) / np.sqrt(6.0)
-    found = compare(a, b)
-    assert found.distance == pytest.approx(np.median(apart))
-    assert found.seen == pytest.approx(np.mean(apart < NEAR_DISTANCE))
+    result = compare(a, b)
+    assert result.distance == pytest.approx(np.median(apart))
+    assert result.seen == pytest.approx(np.mean(apart < NEAR_DISTANCE))
 
 
 def test_retraced_motion_is_told_from_motion_that_crosses():
     data = log(seconds=16.0, nv=3, noise=0.0)
     first, again = between(data, 0.0, 9.0), between(data, 9.0, 16.0)
-    found = compare(first, again)
-    assert found.retraced > 0.95
-    assert found.lag == pytest.approx(4.0, abs=0.1) or found.lag == pytest.approx(8.0, abs=0.1)
-    (finding,) = found.findings()
+    result = compare(first, again)
+    assert result.retraced > 0.95
+    assert result.lag == pytest.approx(4.0, abs=0.1) or result.lag == pytest.approx(8.0, abs=0.1)
+    (finding,) = result.findings()
     assert finding.kind == "unseen"
     assert "% of the test samples repeat" in finding.seen
     for seed in range(1, 4):

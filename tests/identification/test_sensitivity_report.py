@@ -26,14 +26,14 @@ def ramp(t):
     return Desired(np.array([SPEED * t, 0.5]), np.array([SPEED, 0.0]), np.zeros(2))
 
 
-def differences(found, log, noise):
+def differences(result, log, noise):
     """Return the derivatives of all errors, in units of their noise, by parameters and initial state in natural
     units, and these units; by central differences of simulations, independent of the analytic derivatives.
     """
-    model = found.estimate.model
-    unknown = Unknowns(experiment(model, log, found.loop), found.estimate.x, GAINS, False, True)
+    model = result.estimate.model
+    unknown = Unknowns(experiment(model, log, result.loop), result.estimate.x, GAINS, False, True)
     theta = unknown.first()
-    theta[unknown.shared :][:4] = np.concatenate((found.simulated.q[0], found.simulated.v[0]))
+    theta[unknown.shared :][:4] = np.concatenate((result.simulated.q[0], result.simulated.v[0]))
     scale, size = units(unknown, theta), unknown.shared + 4  # without the integrals, which have no effect for ki = 0
 
     def errors(theta):
@@ -75,25 +75,25 @@ def test_at_one_speed_viscous_and_coulomb_friction_are_one_number():
     # the effect of the initial state has decayed by e^-50
     log = noisy(between(Dataset(run.t, run.q, run.tau), 5.0, 6.0), noise)
     heavier = arm.with_parameters(1.1 * arm.parameters)
-    found = cloe(model_of(heavier), log, ServoLoop(ramp, KP, KD, period=PERIOD), gains=GAINS)
+    result = cloe(model_of(heavier), log, ServoLoop(ramp, KP, KD, period=PERIOD), gains=GAINS)
 
-    assert found.converged
-    friction = SPEED * found.value("fv1") + found.value("fc1")
+    assert result.converged
+    friction = SPEED * result.value("fv1") + result.value("fc1")
     assert friction == pytest.approx(SPEED * VISCOUS[0] + COULOMB[0], abs=5e-3)
     for name in ("kp1", "kp2"):
-        assert abs(found.value(name) - KP[int(name[-1]) - 1]) < 4.0 * found.deviation(name) < 5.0
-    assert any(x.startswith("fv1 - 0.8 fc1, changed so together: nothing measured") for x in found.undetermined)
+        assert abs(result.value(name) - KP[int(name[-1]) - 1]) < 4.0 * result.deviation(name) < 5.0
+    assert any(x.startswith("fv1 - 0.8 fc1, changed so together: nothing measured") for x in result.undetermined)
     alone = {
-        x.split(":")[0].strip("()") for x in found.undetermined if x.endswith("fv2: nothing measured depends on it")
+        x.split(":")[0].strip("()") for x in result.undetermined if x.endswith("fv2: nothing measured depends on it")
     }
     assert alone == {"fv2"}
-    named = {name for name in found.names if any(re.search(rf"\b{re.escape(name)}\b", x) for x in found.undetermined)}
-    open_ = {name for name, std in zip(found.names, found.std) if np.isinf(std)}
-    assert open_ == set(found.names) - {"kp1", "kp2"}
+    named = {name for name in result.names if any(re.search(rf"\b{re.escape(name)}\b", x) for x in result.undetermined)}
+    open_ = {name for name, std in zip(result.names, result.std) if np.isinf(std)}
+    assert open_ == set(result.names) - {"kp1", "kp2"}
     assert open_ <= named
-    J, _ = differences(found, log, noise)
+    J, _ = differences(result, log, noise)
     singular = np.linalg.svd(J, compute_uv=False)
-    assert (singular < 1.0).sum() == len(found.undetermined)
+    assert (singular < 1.0).sum() == len(result.undetermined)
 
 
 def test_parameters_that_are_hardly_told_apart_are_named():
@@ -101,26 +101,26 @@ def test_parameters_that_are_hardly_told_apart_are_named():
     data = servo_log(PERIOD, 0.6)[0]
     noise = np.repeat([0.01, 1e-3], 2)
     log = noisy(data, noise)
-    found = cloe(model_of(ARM), log, ServoLoop(MOTION, KP, KD, period=PERIOD), gains=GAINS)
-    assert found.undetermined == ()
-    J, unit = differences(found, log, noise)
+    result = cloe(model_of(ARM), log, ServoLoop(MOTION, KP, KD, period=PERIOD), gains=GAINS)
+    assert result.undetermined == ()
+    J, unit = differences(result, log, noise)
     shared = len(unit)
     covariance = np.linalg.inv(J.T @ J)[:shared, :shared]
     d = np.sqrt(np.diag(covariance))
     r = np.abs(covariance / np.outer(d, d))
-    said = {tuple(x.split(": ")[0].split(" and ")) for x in found.correlated}
-    sure = {(found.names[i], found.names[j]) for i, j in combinations(range(shared), 2) if r[i, j] > 0.99}
-    near = {(found.names[i], found.names[j]) for i, j in combinations(range(shared), 2) if r[i, j] > 0.95}
+    said = {tuple(x.split(": ")[0].split(" and ")) for x in result.correlated}
+    sure = {(result.names[i], result.names[j]) for i, j in combinations(range(shared), 2) if r[i, j] > 0.99}
+    near = {(result.names[i], result.names[j]) for i, j in combinations(range(shared), 2) if r[i, j] > 0.95}
     assert sure
     assert sure <= said <= near
-    ratio = found.std / (d * unit)
+    ratio = result.std / (d * unit)
     assert 0.5 < np.exp(np.mean(np.log(ratio))) < 1.6, "white noise: deviations are those of the information"
 
 
 def test_a_log_that_tells_everything_leaves_nothing_open():
     data = servo_log(PERIOD, 4.0, noise=0.05)[0]
-    found = cloe(model_of(ARM), data, ServoLoop(MOTION, KP, KD, period=PERIOD))
-    assert found.undetermined == ()
-    assert found.correlated == ()
-    assert np.isfinite(found.std).all()
-    assert_close(found.values[:6], (MODEL.base.projection @ true_parameters())[:6], 0.02)
+    result = cloe(model_of(ARM), data, ServoLoop(MOTION, KP, KD, period=PERIOD))
+    assert result.undetermined == ()
+    assert result.correlated == ()
+    assert np.isfinite(result.std).all()
+    assert_close(result.values[:6], (MODEL.base.projection @ true_parameters())[:6], 0.02)

@@ -37,14 +37,14 @@ def test_static_friction_explains_what_is_within_its_band(holding, within, beyon
     model, _, data = stopped(holding)
     e = fit(model, data.without(standstill="auto"), "ols")
     np.testing.assert_allclose(e.x[model.by_kind["coulomb"]], FRICTION, rtol=1e-6)
-    found = moving_and_resting(e, data)
-    assert found["resting_share"] == pytest.approx(0.25, abs=0.01)
-    assert found["moving_error"] < 1e-8
-    assert found["resting_within"] == pytest.approx(within, abs=1e-3)
+    result = moving_and_resting(e, data)
+    assert result["resting_share"] == pytest.approx(0.25, abs=0.01)
+    assert result["moving_error"] < 1e-8
+    assert result["resting_within"] == pytest.approx(within, abs=1e-3)
     rests = at_rest(data)
     left = np.sqrt((rests * np.square(beyond)).sum() / np.sum(data.tau[rests] ** 2))
-    assert found["resting_beyond"] == pytest.approx(left, rel=1e-5, abs=1e-9)
-    assert found["resting_error"] > found["resting_beyond"]
+    assert result["resting_beyond"] == pytest.approx(left, rel=1e-5, abs=1e-9)
+    assert result["resting_error"] > result["resting_beyond"]
 
 
 def test_curves_and_coupled_drives_hold_too():

@@ -30,17 +30,17 @@ def rooted_trees(n):
     """Every rooted tree with n vertices, as the sorted tuple of its branches."""
     if n == 1:
         return ((),)
-    found = set()
+    result = set()
 
     def grow(vertices, largest, branches):
         if vertices == 0:
-            found.add(tuple(sorted(branches)))
+            result.add(tuple(sorted(branches)))
         for k in range(1, min(vertices, largest) + 1):
             for branch in rooted_trees(k):
                 grow(vertices - k, k, (*branches, branch))
 
     grow(n - 1, n - 1, ())
-    return tuple(sorted(found))
+    return tuple(sorted(result))
 
 
 def vertices(tree):

@@ -13,21 +13,21 @@ from geomctrl.mechanism.capsules import Capsule, capsule, check_capsule, default
 
 def test_a_panda_is_covered_from_joint_to_joint():
     robot = models.panda()
-    found = link_capsules(robot, 0.06)
-    by_body = {c.body: c for c in found}
-    assert len(found) == 8 + 1, "a link each, the base, and the last link has its flange and its tool"
+    result = link_capsules(robot, 0.06)
+    by_body = {c.body: c for c in result}
+    assert len(result) == 8 + 1, "a link each, the base, and the last link has its flange and its tool"
     np.testing.assert_array_equal(by_body[-1].end, [0, 0, 0.333])
     np.testing.assert_array_equal(by_body[1].end, [0, -0.316, 0])
     np.testing.assert_array_equal(by_body[0].end, 0.0)  # the axes of joints 1 and 2 intersect: a ball
-    assert sorted(c.end[2] for c in found if c.body == 6) == pytest.approx([0.107, 0.2104])
-    assert all(c.radius == 0.06 for c in found)
+    assert sorted(c.end[2] for c in result if c.body == 6) == pytest.approx([0.107, 0.2104])
+    assert all(c.radius == 0.06 for c in result)
     assert default_radius(robot) == pytest.approx(0.05 * (0.333 + 0.316 + 0.0825 + np.hypot(0.0825, 0.384) + 0.088))
     assert 0.085 < default_radius(models.ur10()) < 0.105
 
 
 def test_links_end_where_their_mass_says_if_nothing_else_does():
-    found = link_capsules(models.two_link(), 0.05)
-    last = next(c for c in found if c.body == 1)
+    result = link_capsules(models.two_link(), 0.05)
+    last = next(c for c in result if c.body == 1)
     m, h = models.two_link().parameters[1][0], models.two_link().parameters[1][1:4]
     np.testing.assert_allclose(last.end, 2.0 * h / m)
 

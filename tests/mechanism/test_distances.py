@@ -99,11 +99,11 @@ def test_capsules_and_boxes_against_coal():
         lower, size = rng.uniform(-2.0, 1.0, 3), rng.uniform(0.1, 1.0, 3)
         a, b = (coal.Capsule(0.1, np.linalg.norm(y - x)) for x, y in ((p0, p1), (q0, q1)))
         box, at = coal.Box(*size), coal.Transform3s(np.eye(3), lower + 0.5 * size)
-        found = coal.distance(a, placed(p0, p1), b, placed(q0, q1), coal.DistanceRequest(), coal.DistanceResult())
-        assert capsules.segments(p0, p1, q0, q1)[0] - 0.2 == pytest.approx(found, abs=1e-4)
+        result = coal.distance(a, placed(p0, p1), b, placed(q0, q1), coal.DistanceRequest(), coal.DistanceResult())
+        assert capsules.segments(p0, p1, q0, q1)[0] - 0.2 == pytest.approx(result, abs=1e-4)
         ours = capsules.segment_to_box(p0, p1, lower, lower + size)[0] - 0.1
-        found = coal.distance(a, placed(p0, p1), box, at, coal.DistanceRequest(), coal.DistanceResult())
+        result = coal.distance(a, placed(p0, p1), box, at, coal.DistanceRequest(), coal.DistanceResult())
         if ours > 1e-3:
-            assert ours == pytest.approx(found, abs=1e-4)
+            assert ours == pytest.approx(result, abs=1e-4)
         else:
-            assert found < 2e-3
+            assert result < 2e-3

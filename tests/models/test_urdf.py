@@ -111,19 +111,19 @@ def test_what_loads_of_the_real_files():
     """By default all files except those without moving joints, non-URDF files, massless ends and wrong names; a
     quarter warns.
     """
-    found = {"required": set(), "reported": set()}
+    result = {"required": set(), "reported": set()}
     warned, files = set(), robot_files()
     if not files:
         pytest.skip("example-robot-data is not installed")
     for path in files:
-        for physical in found:
+        for physical in result:
             with warnings.catch_warnings(record=True) as said, contextlib.suppress(GeomctrlError):
                 warnings.simplefilter("always")
                 models.load_urdf(path, physical=physical)
-                found[physical].add(path)
+                result[physical].add(path)
                 warned |= {path} if any("physically impossible inertias" in str(w.message) for w in said) else set()
-    assert {path.name for path in set(files) - found["reported"]} == MOTIONLESS | NOT_A_URDF | SINGULAR | MISNAMED
-    assert found["reported"] - found["required"] == warned
+    assert {path.name for path in set(files) - result["reported"]} == MOTIONLESS | NOT_A_URDF | SINGULAR | MISNAMED
+    assert result["reported"] - result["required"] == warned
     assert len(warned) >= len(files) // 5
 
 
@@ -258,11 +258,11 @@ def test_sources(tmp_path, monkeypatch):
 def test_meshes_looks_simulators_and_drives_are_never_read_nor_named():
     looks = """<visual><geometry><mesh filename="package://no/where.dae"/></geometry></visual><collision name="c"/>
         <contact><stiff/></contact><material name="m"/><sensor/><gazebo/><self_collision_checking/><!-- more -->"""
-    beside = """<material name="m"/><gazebo><plugin name="${x}"/></gazebo><transmission><any/></transmission><sensor/>
+    extra = """<material name="m"/><gazebo><plugin name="${x}"/></gazebo><transmission><any/></transmission><sensor/>
         <ros2_control/><mujoco><compiler/></mujoco>"""
     drives = """<calibration rising="1" any="2"/><safety_controller k_velocity="1"><any/></safety_controller><sensor/>
         <limit effort="1" velocity="1" acceleration="3"/><dynamics damping="1" K="7000" D="1"/><gazebo/>"""
-    text = urdf(beside, BASE, link(), joint(inside=drives), link("e"), joint("m", "fixed", "tip", "e", drives))
+    text = urdf(extra, BASE, link(), joint(inside=drives), link("e"), joint("m", "fixed", "tip", "e", drives))
     text = text.replace('<robot name="r"', '<robot name="r" version="1.0"').replace("<child", "<?pi?><child")
     assert models.load_urdf(text.replace('<link name="base"/>', f'<link name="base">{looks}</link>')).nv == 1
 

@@ -185,8 +185,8 @@ def test_bad_arguments(tmp_path):
             models.load_urdf(nothing)
     with pytest.raises(ArgumentError, match="expected a path or a string of XML, got bytes"):
         models.load_urdf(one().encode())
-    known = "'coupled', 'fixed', 'independent', 'error'"
-    with pytest.raises(ArgumentError, match=f"mimic: expected one of {known}, got 'ignore'"):
+    reference = "'coupled', 'fixed', 'independent', 'error'"
+    with pytest.raises(ArgumentError, match=f"mimic: expected one of {reference}, got 'ignore'"):
         models.load_urdf(one(), mimic="ignore")
     with pytest.raises(ArgumentError, match="physical: expected one of 'reported', 'required', 'unchecked', got True"):
         models.load_urdf(one(), physical=True)

@@ -198,8 +198,8 @@ def loops(rng: np.random.Generator) -> str:
         arguments = plant, law, q0, v0, 0.001 * int(rng.integers(10, 60)), 1e-3
         python, compiled = (ended(arguments, options | {"compiled": way}) for way in (False, True))
         assert_same_run(python, compiled)
-        known = not options["control_dt"] and (name == "Slotine-Li" or (factors == 1.0).all())
-        promised = ["skew", "group", *(["lyapunov"] if known else [])]
+        stored = not options["control_dt"] and (name == "Slotine-Li" or (factors == 1.0).all())
+        promised = ["skew", "group", *(["lyapunov"] if stored else [])]
         for key, monitor in python.monitors.items():
             assert monitor.ok is not False or key not in promised, (name, str(monitor))
         stable += python.success
@@ -258,8 +258,8 @@ def sweeps(rng: np.random.Generator) -> str:
             early = [1] if kind == signal.SIGINT and blocks == 0 else []  # Ctrl-C while Python itself starts
             assert process.returncode in (-kind, 0, *early), said
             gone(process.pid)
-        found = sweep_studies.swept(store=store, executor=ThreadPoolExecutor(1))
-        xarray.testing.assert_identical(found, whole_table())
+        outcome = sweep_studies.swept(store=store, executor=ThreadPoolExecutor(1))
+        xarray.testing.assert_identical(outcome, whole_table())
     return f"resumed after {deaths}"
 
 

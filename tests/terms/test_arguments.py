@@ -57,7 +57,7 @@ def expected_shape(robot, name):
 
 @pytest.mark.parametrize(("term", "name"), EVERY)
 def test_wrong_sizes_are_refused(robot, term, name):
-    words = rf"{name}: expected .*shape \(\.\.\., {expected_shape(robot, name)}\)"
+    text = rf"{name}: expected .*shape \(\.\.\., {expected_shape(robot, name)}\)"
     for wrong in (
         lambda x: x[..., :-1],
         lambda x: np.concatenate((x, x), -1),
@@ -65,7 +65,7 @@ def test_wrong_sizes_are_refused(robot, term, name):
         lambda x: np.zeros((0,)),
         lambda x: x[..., None],
     ):
-        with pytest.raises(ArgumentError, match=words):
+        with pytest.raises(ArgumentError, match=text):
             call(robot, term, name, wrong)
 
 
@@ -117,14 +117,14 @@ def test_masked_arrays_and_arrays_of_objects_are_refused(robot, term, name):
 @pytest.mark.parametrize("name", ["q", "v", "a"])
 def test_masks_are_seen_by_terms_with_an_entry_of_their_own(robot, name):
     q, v = robot.neutral(), np.full(robot.nv, 0.5)
-    given = {"q": q, "v": v, "a": v, "dq": v, "dv": v, "da": v}
-    given[name] = np.ma.masked_array(given[name], np.arange(given[name].size) == 0)
+    inputs = {"q": q, "v": v, "a": v, "dq": v, "dv": v, "da": v}
+    inputs[name] = np.ma.masked_array(inputs[name], np.arange(inputs[name].size) == 0)
     for term, names in {
         derivatives.mass_matrix_derivative: "q", curvature.christoffel_symbols: "q", gc.Robot.mass_matrix_solve: "q a",
         sensitivities.inverse_dynamics_derivatives_along: "q v a dq dv da", derivatives.inverse_dynamics_rates: "q",
         sensitivities.geometric_sensitivity: "q v a",
     }.items():  # fmt: skip
-        arguments = [given[x] for x in names.split()]
+        arguments = [inputs[x] for x in names.split()]
         arguments += [np.stack((v, v))] if term is derivatives.inverse_dynamics_rates else []
         if name in names.split():
             with pytest.raises(ArgumentError, match="1 masked"):
@@ -192,9 +192,9 @@ def test_poses_that_their_joints_can_not_reach_are_refused(term, name):
             x[..., s] = T[:3].ravel()
             return x
 
-        words = rf"{name}: entries {12 * i} to {12 * i + 11}, .* {joint.name!r}, are not one of a {joint.kind} joint"
+        text = rf"{name}: entries {12 * i} to {12 * i + 11}, .* {joint.name!r}, are not one of a {joint.kind} joint"
         for lead in ((), (3,)):
-            with pytest.raises(ArgumentError, match=words):
+            with pytest.raises(ArgumentError, match=text):
                 call(robot, term, name, displaced, lead)
 
 

@@ -212,14 +212,14 @@ def test_pinocchios_derivatives_agree(case):
     theirs = Pinocchio(robot)
     arguments = theirs.model, theirs.data, theirs.q(q), theirs.v(v)
     ours = robot.inverse_dynamics_derivatives(q, v, a)
-    found = [x.copy() for x in pin.computeRNEADerivatives(*arguments, theirs.v(a))]
+    result = [x.copy() for x in pin.computeRNEADerivatives(*arguments, theirs.v(a))]
     scale = force_scale(robot, q, v, a)
-    for mine, x in zip(ours, (*found[:2], symmetric(found[2])), strict=True):
+    for mine, x in zip(ours, (*result[:2], symmetric(result[2])), strict=True):
         assert_close(mine, theirs.ours(x, 2), 1e-10, scale)
     ours = robot.forward_dynamics_derivatives(q, v, tau)
-    found = [x.copy() for x in pin.computeABADerivatives(*arguments, theirs.v(tau))]
+    result = [x.copy() for x in pin.computeABADerivatives(*arguments, theirs.v(tau))]
     size = np.linalg.cond(robot.mass_matrix(q))
-    for mine, x in zip((ours.dq, ours.dv, ours.dtau), (found[0], found[1], symmetric(found[2])), strict=True):
+    for mine, x in zip((ours.dq, ours.dv, ours.dtau), (result[0], result[1], symmetric(result[2])), strict=True):
         assert_close(mine, theirs.ours(x, 2), 1e-12 * size + 1e-9, 1.0)
 
 
@@ -246,8 +246,8 @@ def test_a_pendulum_swings_slower_with_a_rotor():
     def bottom(t, y):
         return y[0]
 
-    found = scipy.integrate.solve_ivp(field, (0.0, period), [start, 0.0], events=bottom, rtol=1e-11, atol=1e-12)
-    assert found.t_events[0] == pytest.approx([0.25 * period, 0.75 * period], rel=1e-8)
+    result = scipy.integrate.solve_ivp(field, (0.0, period), [start, 0.0], events=bottom, rtol=1e-11, atol=1e-12)
+    assert result.t_events[0] == pytest.approx([0.25 * period, 0.75 * period], rel=1e-8)
 
 
 # --- the door ------------------------------------------------------------------------------------------------------

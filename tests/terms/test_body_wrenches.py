@@ -35,9 +35,9 @@ def test_a_force_at_a_point_turns_about_the_bodys_origin():
     T_body, T_tip = robot.pose(q, robot.body_names[-1]), robot.pose(q, frame)
     arm = T_tip[:3, 3] - T_body[:3, 3]
     expected = np.concatenate((T_body[:3, :3].T @ np.cross(arm, force), T_body[:3, :3].T @ force))
-    found = robot.body_wrenches(q, np.concatenate((np.zeros(3), force)), frame, "hybrid")
-    assert_close(found[-1], expected, 1e-14)
-    assert not found[:-1].any()
+    result = robot.body_wrenches(q, np.concatenate((np.zeros(3), force)), frame, "hybrid")
+    assert_close(result[-1], expected, 1e-14)
+    assert not result[:-1].any()
 
 
 @pytest.mark.parametrize("lead", [(1,), (3,), (2, 2 * host.lanes())])
@@ -46,10 +46,10 @@ def test_batches_are_loops(lead):
     rng = np.random.default_rng(2)
     F = rng.normal(size=(*lead, 6))
     q = np.array([robot.random_configuration(rng) for _ in range(int(np.prod(lead)))]).reshape(*lead, robot.nq)
-    found = robot.body_wrenches(q, F, frame, "spatial")
-    assert found.shape == (*lead, robot.nbodies, 6)
+    result = robot.body_wrenches(q, F, frame, "spatial")
+    assert result.shape == (*lead, robot.nbodies, 6)
     for at in np.ndindex(*lead):
-        assert_close(found[at], robot.body_wrenches(q[at], F[at], frame, "spatial"), 1e-13)
+        assert_close(result[at], robot.body_wrenches(q[at], F[at], frame, "spatial"), 1e-13)
 
 
 def test_what_is_no_wrench_on_a_body_is_refused():

@@ -71,9 +71,9 @@ def two_link_constants(m1, m2, l1, l2, gravity=9.81):
 @pytest.mark.parametrize(("masses", "lengths"), [((1.0, 1.0), (1.0, 1.0)), ((3.0, 0.5), (0.4, 0.7))])
 def test_two_link_constants_are_the_textbook_s_within_one_percent(form, masses, lengths):
     robot = models.two_link(lengths, masses)
-    found, true = robot.bounds(form=form), two_link_constants(*masses, *lengths)
+    result, true = robot.bounds(form=form), two_link_constants(*masses, *lengths)
     for name in NAMES:
-        bound, sign = getattr(found, name), -1.0 if name == "m1" else 1.0
+        bound, sign = getattr(result, name), -1.0 if name == "m1" else 1.0
         assert sign * bound.value >= sign * true[name] * (1.0 - sign * 1e-9), name
         assert bound.value == pytest.approx(true[name], rel=0.0101), name
         assert bound.sampled == pytest.approx(true[name], rel=1e-4), name
@@ -82,10 +82,10 @@ def test_two_link_constants_are_the_textbook_s_within_one_percent(form, masses, 
 def test_pendulum_constants_are_exact():
     rod = inertia.from_com(2.0, (0.3, 0.0, 0.0), np.diag([0.01, 0.04, 0.04]))
     robot = gc.Robot.build([gc.Body("rod", None, gc.Joint.revolute((0, 1, 0)), None, rod)])
-    found = robot.bounds()
-    assert [found.m1.value, found.m2.value] == pytest.approx([0.04 + 2.0 * 0.3**2] * 2, rel=1e-8)
-    assert [found.k_g.value, found.g.value] == pytest.approx([2.0 * 9.81 * 0.3] * 2, rel=1e-8)
-    assert found.k_C.value == found.k_C.sampled == 0.0
+    result = robot.bounds()
+    assert [result.m1.value, result.m2.value] == pytest.approx([0.04 + 2.0 * 0.3**2] * 2, rel=1e-8)
+    assert [result.k_g.value, result.g.value] == pytest.approx([2.0 * 9.81 * 0.3] * 2, rel=1e-8)
+    assert result.k_C.value == result.k_C.sampled == 0.0
 
 
 def test_a_vertical_axis_feels_no_gravity():
@@ -114,18 +114,18 @@ def test_masses_and_lengths_scale_the_constants():
 CHAINS = testing.robots(("revolute", "prismatic", "helical", "spherical"), 4, floating_base=None)
 
 
-def rounding(found, bound):
+def rounding(result, bound):
     """Tolerance of a computed value: the bounds are those of the model in exact arithmetic."""
-    return 1e-9 * abs(bound.value) + 1e-13 * found.m2.value
+    return 1e-9 * abs(bound.value) + 1e-13 * result.m2.value
 
 
-def violations(robot, found, q, form):
+def violations(robot, result, q, form):
     """Names of the bounds that one of the configurations violates by more than rounding."""
     broken = []
     for name, measure in quantities.measures(form).items():
-        bound = getattr(found, name)
+        bound = getattr(result, name)
         values = measure.value(robot, q)
-        if (values > measure.sign * bound.value + rounding(found, bound)).any():
+        if (values > measure.sign * bound.value + rounding(result, bound)).any():
             broken.append(name)
     return broken
 
@@ -135,41 +135,41 @@ def violations(robot, found, q, form):
 @given(CHAINS, st.sampled_from(FORMS), st.sampled_from((None, 0.1)))
 def test_random_robots_never_break_their_bounds(robot, form, parameters):
     box = boxed(robot)
-    found = robot.bounds(box=box, form=form, parameters=parameters, method="closed form")
+    result = robot.bounds(box=box, form=form, parameters=parameters, method="closed form")
     for name in NAMES:  # configurations from an adversarial search
-        bound, sign = getattr(found, name), -1.0 if name == "m1" else 1.0
-        assert sign * bound.sampled <= sign * bound.value + rounding(found, bound), name
+        bound, sign = getattr(result, name), -1.0 if name == "m1" else 1.0
+        assert sign * bound.sampled <= sign * bound.value + rounding(result, bound), name
     q, rng = configurations_in(robot, box, 300), np.random.default_rng(1)
     for _ in range(4 if parameters else 1):
         off = 1.0 + (parameters or 0.0) * rng.choice([-1.0, 1.0], robot.parameters.shape)
-        assert violations(robot._with_parameters(robot.parameters * off), found, q, form) == []
+        assert violations(robot._with_parameters(robot.parameters * off), result, q, form) == []
 
 
 def test_the_check_above_can_fail(monkeypatch):
     """A triangle inequality that omits a twentieth of the bodies' reach is detected, in every constant that uses it."""
     honest, robot = Reach.moment, models.two_link()
     monkeypatch.setattr(Reach, "moment", lambda *args: 0.95 * honest(*args))
-    found = robot.bounds(method="closed form")
-    assert {"k_g", "g"} <= set(violations(robot, found, configurations_in(robot, None, 3000), "ploen"))
+    result = robot.bounds(method="closed form")
+    assert {"k_g", "g"} <= set(violations(robot, result, configurations_in(robot, None, 3000), "ploen"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_the_extremes_found_are_attained_where_they_are_said_to_be(form):
     robot = models.panda()
-    found = robot.bounds(form=form, method="closed form")
-    eigenvalues = [np.linalg.eigvalsh(robot.mass_matrix(getattr(found, x).q)) for x in ("m1", "m2")]
-    assert [eigenvalues[0][0], eigenvalues[1][-1]] == pytest.approx([found.m1.sampled, found.m2.sampled], rel=1e-9)
-    assert found.k_C.v is not None
-    C = robot.coriolis_matrix(found.k_C.q, found.k_C.v, form)
-    assert np.linalg.norm(found.k_C.v) == pytest.approx(1.0)
-    assert np.linalg.norm(C, 2) == pytest.approx(found.k_C.sampled, rel=1e-6)
+    result = robot.bounds(form=form, method="closed form")
+    eigenvalues = [np.linalg.eigvalsh(robot.mass_matrix(getattr(result, x).q)) for x in ("m1", "m2")]
+    assert [eigenvalues[0][0], eigenvalues[1][-1]] == pytest.approx([result.m1.sampled, result.m2.sampled], rel=1e-9)
+    assert result.k_C.v is not None
+    C = robot.coriolis_matrix(result.k_C.q, result.k_C.v, form)
+    assert np.linalg.norm(result.k_C.v) == pytest.approx(1.0)
+    assert np.linalg.norm(C, 2) == pytest.approx(result.k_C.sampled, rel=1e-6)
     rest = np.zeros(robot.nv)
-    stiffness = robot.inverse_dynamics_derivatives(found.k_g.q, rest, rest).dq
-    assert np.linalg.norm(stiffness, 2) == pytest.approx(found.k_g.sampled, rel=1e-9)
-    assert np.linalg.norm(robot.gravity_force(found.g.q)) == pytest.approx(found.g.sampled, rel=1e-9)
+    stiffness = robot.inverse_dynamics_derivatives(result.k_g.q, rest, rest).dq
+    assert np.linalg.norm(stiffness, 2) == pytest.approx(result.k_g.sampled, rel=1e-9)
+    assert np.linalg.norm(robot.gravity_force(result.g.q)) == pytest.approx(result.g.sampled, rel=1e-9)
     for name in NAMES:
-        at = getattr(found, name).q
+        at = getattr(result, name).q
         assert (at >= robot.limits.lower - 1e-12).all()
         assert (at <= robot.limits.upper + 1e-12).all()
 
@@ -186,9 +186,9 @@ def test_matrix_inequalities_are_sharp_for_the_bundled_robots(name):
             quantities.measures("ploen")[constant],
             certified(robot, closed.bodies, closed.reach, closed.m2()),
         )
-        found = measure.sign * extreme(robot, closed.bodies, domain, measure).value
-        assert measure.sign * bound >= measure.sign * found
-        assert bound == pytest.approx(found, rel=0.3 if (name, constant) == ("quadruped", "m1") else 0.01)
+        result = measure.sign * extreme(robot, closed.bodies, domain, measure).value
+        assert measure.sign * bound >= measure.sign * result
+        assert bound == pytest.approx(result, rel=0.3 if (name, constant) == ("quadruped", "m1") else 0.01)
         assert measure.sign * bound >= (measure.sign * eigenvalues).max()
 
 
@@ -222,7 +222,7 @@ def test_a_solver_that_errs_costs_sharpness_and_nothing_else(noise, monkeypatch)
 def test_uncertain_parameters_give_the_worst_corner():
     """Two links with every parameter off by 10 %: against all corners of the intervals, at a grid of elbow angles."""
     robot, error = models.two_link(), 0.1
-    found = robot.bounds(parameters=error, method="closed form")
+    result = robot.bounds(parameters=error, method="closed form")
     used = np.argwhere(robot.parameters)
     used = used[[p in (0, 1, 6) for _, p in used]]  # the parameters that M of a planar arm depends on: m, hx, Iyy
     q = np.stack((np.zeros(41), np.linspace(0.0, np.pi, 41)), axis=1)
@@ -233,10 +233,10 @@ def test_uncertain_parameters_give_the_worst_corner():
             parameters[body, p] *= 1.0 + error * (1 if corner >> k & 1 else -1)
         eigenvalues = np.linalg.eigvalsh(robot._with_parameters(parameters).mass_matrix(q))
         least, greatest = min(least, eigenvalues.min()), max(greatest, eigenvalues.max())
-    assert found.m1.value <= least == pytest.approx(found.m1.value, rel=1e-3)
-    assert found.m2.value >= greatest == pytest.approx(found.m2.value, rel=1e-3)
-    assert found.m1.sampled == pytest.approx(least, rel=1e-3)
-    assert found.m2.sampled == pytest.approx(greatest, rel=1e-3)
+    assert result.m1.value <= least == pytest.approx(result.m1.value, rel=1e-3)
+    assert result.m2.value >= greatest == pytest.approx(result.m2.value, rel=1e-3)
+    assert result.m1.sampled == pytest.approx(least, rel=1e-3)
+    assert result.m2.sampled == pytest.approx(greatest, rel=1e-3)
 
 
 @pytest.mark.slow
@@ -244,11 +244,11 @@ def test_a_free_base_s_pose_does_not_matter():
     """Bounds hold for any pose of the base, which M and C do not depend on, and gravity by its direction only."""
     rng = np.random.default_rng(5)
     robot = testing.random_robot(rng, ["free", "revolute", "spherical"], [-1, 0, 1])
-    found = robot.bounds(method="closed form")
+    result = robot.bounds(method="closed form")
     q = configurations_in(robot, None, 50)
     q[:, [3, 7, 11]] += 1000.0
-    assert violations(robot, found, q, "ploen") == []
-    assert found.m1.value > 0.0
+    assert violations(robot, result, q, "ploen") == []
+    assert result.m1.value > 0.0
 
 
 # --- how far bodies reach --------------------------------------------------------------------------------------------
@@ -333,9 +333,9 @@ def test_rounding_is_far_below_its_margin(seed, form):
             for i, v in enumerate(np.eye(3)):
                 exact = to_fifty_digits(robot, composite_bodies.terms, q, v, form=number)
                 M, _, C, g = (x.astype(float) for x in exact)
-                found = quantities.coriolis_tensor(robot, q[None], form)[0, i].T
+                result = quantities.coriolis_tensor(robot, q[None], form)[0, i].T
                 for actual, true, size in (
-                    (found, C, closed.coriolis().max()),
+                    (result, C, closed.coriolis().max()),
                     (robot.mass_matrix(q), M, closed.mass_matrix().max()),
                     (robot.gravity_force(q), g, closed.gravity().max()),
                 ):
@@ -392,12 +392,12 @@ def test_central_differences_are_as_good_as_they_say():
     measure = quantities.measures("christoffel")["k_C"]
     quantity = branch_and_bound.quantity_of("k_C", robot, measure, closed_of(robot))
     q = configurations_in(robot, boxed(robot), 10)
-    found, rest = quantity.derivative(q), np.zeros_like(q)
+    result, rest = quantity.derivative(q), np.zeros_like(q)
     for i in range(3):
         rate = rest.copy()
         rate[:, i] = 1.0  # C v is quadratic in v
         exact = 0.5 * derivatives.inverse_dynamics_second_derivatives(robot, q, rate, rest).dvdq.swapaxes(1, 2)
-        off = np.abs(found[:, i, :, :, 1:] - exact[..., 1:]).max(axis=(0, 1, 2))
+        off = np.abs(result[:, i, :, :, 1:] - exact[..., 1:]).max(axis=(0, 1, 2))
         assert (off <= quantity.off[1:]).all()
     assert (quantity.off[1:] < 1e-5 * quantity.slopes[1:]).all()
 
@@ -411,8 +411,8 @@ def test_a_box_s_bound_holds_all_over_the_box(name):
     middles, halves = rng.uniform(-np.pi, np.pi, (20, 3)), rng.choice([0.02, 0.1, 0.4], (20, 3))
     bounds, values = quantity.over(middles, halves, [0, 1, 2], -np.inf)
     inside = middles[:, None] + halves[:, None] * np.clip(rng.uniform(-1.5, 1.5, (20, 300, 3)), -1.0, 1.0)
-    found = measure.value(robot, inside.reshape(-1, 3)).reshape(20, 300).max(axis=1)
-    assert (found <= bounds).all()
+    result = measure.value(robot, inside.reshape(-1, 3)).reshape(20, 300).max(axis=1)
+    assert (result <= bounds).all()
     assert (values <= bounds).all()
 
 
@@ -456,9 +456,9 @@ def test_branch_and_bound_encloses_the_grid_and_is_within_its_tolerance(kinds, f
     lower, upper = boxed(robot)
     upper = np.where(np.isfinite(upper), upper, 1.5)  # joint ranges: the closed form does not use those of turns
     lower = np.where(np.isfinite(lower), lower, -1.0)
-    found = robot.bounds(box=(lower, upper), form=form, method="branch and bound", tolerance=0.05)
+    result = robot.bounds(box=(lower, upper), form=form, method="branch and bound", tolerance=0.05)
     for name, there in grid_extremes(robot, (lower, upper), form).items():
-        bound, sign = getattr(found, name), -1.0 if name == "m1" else 1.0
+        bound, sign = getattr(result, name), -1.0 if name == "m1" else 1.0
         assert sign * bound.value >= sign * there - 1e-12, name
         assert sign * bound.sampled >= sign * there - 1e-6 * abs(there), name
         assert bound.finished, name
@@ -493,9 +493,9 @@ def arm_in_space():
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_an_arm_in_space_is_bounded_within_one_percent(form):
-    found = arm_in_space().bounds(form=form)
+    result = arm_in_space().bounds(form=form)
     for name in NAMES:
-        bound = getattr(found, name)
+        bound = getattr(result, name)
         assert bound.gap <= 0.0101, name
         assert bound.finished
         assert bound.boxes < 20_000
@@ -528,11 +528,11 @@ def test_branch_and_bound_is_as_sharp_as_asked_for_and_no_sharper(tolerance, abs
 def test_branch_and_bound_ends_with_its_budget_and_says_so():
     robot = testing.random_robot(np.random.default_rng(11), ["revolute"] * 3, [-1, 0, 1])
     done = []
-    found = robot.bounds(tolerance=1e-5, boxes=300, progress=done.append)
-    assert not found.k_C.finished
-    assert found.k_C.boxes < 2000
-    assert "not finished" in str(found)
-    assert found.k_C.value >= found.k_C.sampled
+    result = robot.bounds(tolerance=1e-5, boxes=300, progress=done.append)
+    assert not result.k_C.finished
+    assert result.k_C.boxes < 2000
+    assert "not finished" in str(result)
+    assert result.k_C.value >= result.k_C.sampled
     assert done
     assert all(0.0 <= x <= 1.0 for x in done)
 
@@ -603,22 +603,22 @@ def test_what_cancels_is_not_searched_for_ever():
     """
     level = models.two_link(gravity=(0.0, -9.81, 0.0))
     for method in ("auto", "branch and bound"):
-        found = level.bounds(method=method, seconds=20.0)
-        assert found.k_g.value < 1e-8
-        assert found.k_g.finished
-        assert found.seconds < 60.0
+        result = level.bounds(method=method, seconds=20.0)
+        assert result.k_g.value < 1e-8
+        assert result.k_g.finished
+        assert result.seconds < 60.0
 
 
 def test_points_and_rods_have_bounds():
     """Two point masses on massless rods, as in many textbooks: no body has an inertia of its own."""
     robot = models.two_link((1.0, 0.8), (2.0, 1.0), coms=(1.0, 0.8), inertias=(0.0, 0.0))
-    found = robot.bounds()
+    result = robot.bounds()
     cos = np.cos(np.linspace(0.0, np.pi, 10001))
     a, b, d = 2.0 + 1.0 * (1.0 + 0.64), 0.8, 0.64
     M = np.array([[a + 2 * b * cos, d + b * cos], [d + b * cos, d + 0 * cos]]).transpose(2, 0, 1)
-    assert found.m1.value <= np.linalg.eigvalsh(M).min() * (1.0 + 1e-9)
-    assert found.m1.value == pytest.approx(np.linalg.eigvalsh(M).min(), rel=0.0101)
-    assert found.m2.value == pytest.approx(np.linalg.eigvalsh(M).max(), rel=0.0101)
+    assert result.m1.value <= np.linalg.eigvalsh(M).min() * (1.0 + 1e-9)
+    assert result.m1.value == pytest.approx(np.linalg.eigvalsh(M).min(), rel=0.0101)
+    assert result.m2.value == pytest.approx(np.linalg.eigvalsh(M).max(), rel=0.0101)
 
 
 def test_bodies_that_can_not_be_are_refused():
@@ -628,8 +628,8 @@ def test_bodies_that_can_not_be_are_refused():
 
 
 def test_a_first_joint_that_slides_needs_no_range():
-    found = chain(P, R).bounds(method="closed form")
-    assert found.m2.value == pytest.approx(found.m2.sampled, rel=0.01)
+    result = chain(P, R).bounds(method="closed form")
+    assert result.m2.value == pytest.approx(result.m2.sampled, rel=0.01)
 
 
 @pytest.mark.parametrize(("lower", "upper"), [(-5.0, 1.0), (-1.0, 5.0)])

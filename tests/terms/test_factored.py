@@ -253,8 +253,8 @@ def test_arguments_are_checked():
         factored.mass_matrix(robot, np.zeros(3))
     with pytest.raises(ArgumentError, match="v: expected finite numbers, got nan at index"):
         factored.factors(robot, q, np.array([np.nan, 0.0]))
-    words = "form: expected one of 'ploen', 'christoffel', 'adjoint', 'plain', got 'lin'"
-    with pytest.raises(ArgumentError, match=words):
+    text = "form: expected one of 'ploen', 'christoffel', 'adjoint', 'plain', got 'lin'"
+    with pytest.raises(ArgumentError, match=text):
         factored.coriolis_matrix(robot, q, v, "lin")
     with pytest.raises(ArgumentError, match=r"a: expected shape \(..., 2\)"):
         factored.inverse_dynamics(robot, q, v, np.zeros(3))

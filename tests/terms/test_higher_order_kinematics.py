@@ -168,10 +168,10 @@ def test_inverse_kinematics_of_accelerations_returns_the_joints_motion(case):
     VA = np.array(
         [higher_order_kinematics.twist_derivatives(robot, q, np.stack((v, a)), name) for name in robot.body_names]
     )
-    found = higher_order_kinematics.joint_motion_of_bodies(robot, q, VA[:, 0], VA[:, 1])
+    result = higher_order_kinematics.joint_motion_of_bodies(robot, q, VA[:, 0], VA[:, 1])
     scale = 1.0 + np.abs(VA).max() * 10
-    assert_close(found.v, v, 1e-11, scale)
-    assert_close(found.a, a, 1e-11, scale * (1 + np.abs(v).max()))
+    assert_close(result.v, v, 1e-11, scale)
+    assert_close(result.a, a, 1e-11, scale * (1 + np.abs(v).max()))
     alone = higher_order_kinematics.joint_accelerations_of_bodies(robot, q, VA[:, 0], VA[:, 1])  # Remark 3
     assert_close(alone, a, 1e-11, scale * (1 + np.abs(v).max()))
 

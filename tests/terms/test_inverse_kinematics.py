@@ -17,13 +17,13 @@ def test_poses_that_can_be_reached_are_reached_within_the_limits(name):
     frame = robot.body_names[-1]
     for _ in range(8):
         T = robot.pose(robot.random_configuration(rng), frame)
-        found = robot.inverse_kinematics({frame: T})
-        assert found.success, found
-        assert found.residual <= 1e-9
-        np.testing.assert_allclose(robot.pose(found.q, frame), T, rtol=0, atol=3e-9)
+        result = robot.inverse_kinematics({frame: T})
+        assert result.success, result
+        assert result.residual <= 1e-9
+        np.testing.assert_allclose(robot.pose(result.q, frame), T, rtol=0, atol=3e-9)
         if robot.nq == robot.nv:
-            assert (found.q >= robot.limits.lower).all()
-            assert (found.q <= robot.limits.upper).all()
+            assert (result.q >= robot.limits.lower).all()
+            assert (result.q <= robot.limits.upper).all()
 
 
 def test_the_elbow_of_two_links_is_that_of_the_cosine_theorem():
@@ -32,10 +32,10 @@ def test_the_elbow_of_two_links_is_that_of_the_cosine_theorem():
     l1 = np.linalg.norm(robot.pose(q, "link2")[:3, 3] - robot.pose(q, "link1")[:3, 3])
     tip, shoulder = robot.pose(q, "tip")[:3, 3], robot.pose(q, "link1")[:3, 3]
     l2 = np.linalg.norm(tip - robot.pose(q, "link2")[:3, 3])
-    found = robot.inverse_kinematics({"tip": tip}, [0.1, 0.3])
+    result = robot.inverse_kinematics({"tip": tip}, [0.1, 0.3])
     elbow = np.arccos((np.sum((tip - shoulder) ** 2) - l1**2 - l2**2) / (2 * l1 * l2))
-    assert found.success
-    assert abs(found.q[1]) == pytest.approx(elbow, abs=1e-8)
+    assert result.success
+    assert abs(result.q[1]) == pytest.approx(elbow, abs=1e-8)
 
 
 def test_partial_targets_and_several_frames_on_a_floating_robot():
@@ -43,33 +43,33 @@ def test_partial_targets_and_several_frames_on_a_floating_robot():
     q = robot.random_configuration(rng)
     base, *_, foot = robot.body_names
     targets = {base: robot.pose(q, base)[:3, :3], foot: robot.pose(q, foot)[:3, 3]}
-    found = robot.inverse_kinematics(targets, robot.neutral())
-    assert found.success
-    np.testing.assert_allclose(robot.pose(found.q, base)[:3, :3], targets[base], atol=1e-8)
-    np.testing.assert_allclose(robot.pose(found.q, foot)[:3, 3], targets[foot], atol=1e-8)
+    result = robot.inverse_kinematics(targets, robot.neutral())
+    assert result.success
+    np.testing.assert_allclose(robot.pose(result.q, base)[:3, :3], targets[base], atol=1e-8)
+    np.testing.assert_allclose(robot.pose(result.q, foot)[:3, 3], targets[foot], atol=1e-8)
 
 
 def test_it_converges_quadratically_near_a_solution():
     q = np.array([0.1, -0.5, 0.2, -1.8, 0.3, 1.5, 0.4])
-    found = ARM.inverse_kinematics({TOOL: ARM.pose(q, TOOL)}, q + 0.05, tolerance=1e-12)
-    assert found.success
-    assert found.starts == 1
-    assert found.iterations <= 6
+    result = ARM.inverse_kinematics({TOOL: ARM.pose(q, TOOL)}, q + 0.05, tolerance=1e-12)
+    assert result.success
+    assert result.starts == 1
+    assert result.iterations <= 6
 
 
 def test_limits_hold_and_what_is_out_of_reach_is_said_to_be():
     q = np.array([0.1, -0.5, 0.2, -1.8, 0.3, 1.5, 0.4])
     T = ARM.pose(q, TOOL).copy()
     T[:3, 3] *= 3.0 / np.linalg.norm(T[:3, 3])
-    found = ARM.inverse_kinematics({TOOL: T}, starts=3)
-    assert not found.success
-    assert found.starts == 3
-    assert "no start of 3" in found.reason
-    assert (found.q >= ARM.limits.lower).all()
-    assert (found.q <= ARM.limits.upper).all()
-    assert found.residual > 1.0
+    result = ARM.inverse_kinematics({TOOL: T}, starts=3)
+    assert not result.success
+    assert result.starts == 3
+    assert "no start of 3" in result.reason
+    assert (result.q >= ARM.limits.lower).all()
+    assert (result.q <= ARM.limits.upper).all()
+    assert result.residual > 1.0
     again = ARM.inverse_kinematics({TOOL: T}, starts=3)
-    np.testing.assert_array_equal(found.q, again.q)
+    np.testing.assert_array_equal(result.q, again.q)
 
 
 def test_bad_targets():

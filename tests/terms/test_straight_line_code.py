@@ -30,8 +30,8 @@ def results(robot, term, q, v, a):
     """Return [arrays of the first state, of the first three, of all]."""
     out = []
     for states in (0, slice(3), slice(None)):
-        found = term(robot, q[states], v[states], a[states])
-        out.append([np.asarray(x) for x in (found if isinstance(found, tuple) else (found,))])
+        result = term(robot, q[states], v[states], a[states])
+        out.append([np.asarray(x) for x in (result if isinstance(result, tuple) else (result,))])
     return out
 
 

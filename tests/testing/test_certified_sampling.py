@@ -68,8 +68,8 @@ def test_a_linear_loop_has_the_largest_period_of_its_matrix():
     x = false.counterexample
     later = (E[:2, :2] - E[:2, 2:] @ K) @ x
     assert later @ P @ later >= x @ P @ x
-    found = testing.largest_certified_control_dt(Linear(), SLIDER, (1.0, 1.0), shortest=0.01, longest=2.0, **options)
-    assert 0.7 * exact < found < exact
+    result = testing.largest_certified_control_dt(Linear(), SLIDER, (1.0, 1.0), shortest=0.01, longest=2.0, **options)
+    assert 0.7 * exact < result < exact
 
 
 def test_the_bound_outside_the_ball_holds_at_random_points(arm, law):

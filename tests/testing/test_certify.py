@@ -73,12 +73,12 @@ WRONG = {
 @pytest.mark.parametrize("name", TRUE)
 def test_what_is_true_is_proved_and_confirmed(name):
     f, box, more = TRUE[name]
-    found = certify(f, box, boxes=1e6, **more)
-    assert found, found
-    assert found.status == "proved"
-    assert found.bound <= 0.0
-    if len(found.settled[0]) < 3000:
-        again = testing.recheck(found)
+    result = certify(f, box, boxes=1e6, **more)
+    assert result, result
+    assert result.status == "proved"
+    assert result.bound <= 0.0
+    if len(result.settled[0]) < 3000:
+        again = testing.recheck(result)
         assert again, again
 
 
@@ -88,39 +88,39 @@ def test_no_sample_is_above_the_bound(name):
     low, high = np.transpose(box)
     g = more.get("where", ())
     g = [g] if callable(g) else g
-    found, rng = certify(f, box, boxes=1e6, **more), np.random.default_rng(3)
+    result, rng = certify(f, box, boxes=1e6, **more), np.random.default_rng(3)
     for x in low + rng.random((2000, len(low))) * (high - low):
         if all(k(x) <= 0.0 for k in g) and "outside" not in more:
-            assert f(x) <= found.bound + 1e-12
+            assert f(x) <= result.bound + 1e-12
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_refuted_by_a_point_of_the_domain(name):
     f, box, more = WRONG[name]
-    found = certify(f, box, boxes=1e6, **more)
-    assert found.status == "refuted", found
-    assert not found
-    x = found.counterexample.x
+    result = certify(f, box, boxes=1e6, **more)
+    assert result.status == "refuted", result
+    assert not result
+    x = result.counterexample.x
     low, high = np.transpose(box)
     assert (low <= x).all()
     assert (x <= high).all()
     value = float(f(x))
     assert value >= 0.0 if more.get("strict") else value > 0.0
-    assert found.counterexample.lo <= value <= found.counterexample.hi
+    assert result.counterexample.lo <= value <= result.counterexample.hi
     if "where" in more:
         assert more["where"](x) <= 0.0
     if "outside" in more:
         assert np.linalg.norm(x) >= more["outside"]
-    if found.counterexample.exact is None:
-        assert mpmath.mpf(found.counterexample.lo) <= mpmath.mpf(found.counterexample.digits)
-        assert mpmath.mpf(found.counterexample.digits) <= mpmath.mpf(found.counterexample.hi)
-        assert len(found.counterexample.digits) > 95 or name == "strictly"
+    if result.counterexample.exact is None:
+        assert mpmath.mpf(result.counterexample.lo) <= mpmath.mpf(result.counterexample.digits)
+        assert mpmath.mpf(result.counterexample.digits) <= mpmath.mpf(result.counterexample.hi)
+        assert len(result.counterexample.digits) > 95 or name == "strictly"
     else:
         rational = [Fraction(float(y)) for y in x]
-        assert found.counterexample.lo <= found.counterexample.exact <= found.counterexample.hi
+        assert result.counterexample.lo <= result.counterexample.exact <= result.counterexample.hi
         if name == "Motzkin >= 1e-3":
             a, b = (y**2 for y in rational)
-            assert found.counterexample.exact == Fraction(1e-3) - (a**2 * b + a * b**2 - 3 * a * b + 1)
+            assert result.counterexample.exact == Fraction(1e-3) - (a**2 * b + a * b**2 - 3 * a * b + 1)
 
 
 def test_what_is_not_continuous_is_not_extrapolated():
@@ -134,18 +134,18 @@ def test_what_is_not_continuous_is_not_extrapolated():
 
 
 def test_what_touches_zero_is_undecided():
-    found = certify(lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2, SQUARE, boxes=1e4)
-    assert found.status == "undecided"
-    assert not found
-    left = found.left
+    result = certify(lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2, SQUARE, boxes=1e4)
+    assert result.status == "undecided"
+    assert not result
+    left = result.left
     assert 0.0 < left.share < 0.1
     assert np.isclose(left.volume, (left.hi - left.lo).prod(axis=1).sum(), rtol=1e-12)
     assert np.isclose(left.share, left.volume / 16.0, rtol=1e-12)
     assert 0.0 < left.worst < 0.1
     assert (np.abs(left.lo[:, 0] - left.lo[:, 1]) < 0.5).all()  # boxes along the diagonal
-    assert re.search(r"of the volume is left", str(found))
+    assert re.search(r"of the volume is left", str(result))
     with pytest.raises(ArgumentError, match=r"certificate: expected one that is proved, got one that is undecided"):
-        found.save("nowhere.npz")
+        result.save("nowhere.npz")
 
 
 def test_strictly_is_not_almost():
@@ -160,9 +160,9 @@ def test_strictly_is_not_almost():
 
 def test_boxes_are_settled_or_left():
     """No part of the domain is lost: volumes add up for any chunks."""
-    found = certify(lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2, SQUARE, boxes=3000)
-    lo, hi, _ = found.settled
-    assert np.isclose((hi - lo).prod(axis=1).sum() + found.left.volume, 16.0, rtol=1e-12)
+    result = certify(lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2, SQUARE, boxes=3000)
+    lo, hi, _ = result.settled
+    assert np.isclose((hi - lo).prod(axis=1).sum() + result.left.volume, 16.0, rtol=1e-12)
 
 
 def test_threads_find_the_same():
@@ -179,8 +179,8 @@ def test_what_is_bounded_does_not_depend_on_how_fast_the_machine_is(monkeypatch)
     box, near = [(-1.0, 1.0)] * 2, testing.Ellipsoid(0.01)
 
     def outcomes():
-        found = [certify(f, box, outside=near, boxes=2000) for f in (ridge, lambda x: 1e-9 + ridge(x))]
-        return [(x.status, x.boxes, x.bound, x.out_of_time, str(x.counterexample)) for x in found]
+        result = [certify(f, box, outside=near, boxes=2000) for f in (ridge, lambda x: 1e-9 + ridge(x))]
+        return [(x.status, x.boxes, x.bound, x.out_of_time, str(x.counterexample)) for x in result]
 
     usual = outcomes()
     ticks = itertools.count()
@@ -198,8 +198,8 @@ def ridge(x):
 
 def test_progress_is_the_share_that_is_settled():
     seen = []
-    found = certify(lambda x: -motzkin(x) - 1e-4, SQUARE, progress=seen.append)
-    assert found
+    result = certify(lambda x: -motzkin(x) - 1e-4, SQUARE, progress=seen.append)
+    assert result
     assert seen == sorted(seen)
     assert seen[-1] == pytest.approx(1.0, abs=1e-12)
 
@@ -211,10 +211,10 @@ def test_an_interrupt_loses_nothing():
 
     with pytest.raises(KeyboardInterrupt) as caught:
         certify(lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2, SQUARE, progress=stop)
-    found = caught.value.certificate
-    assert found.status == "undecided"
-    lo, hi, _ = found.settled
-    assert np.isclose((hi - lo).prod(axis=1).sum() + found.left.volume, 16.0, rtol=1e-12)
+    result = caught.value.certificate
+    assert result.status == "undecided"
+    lo, hi, _ = result.settled
+    assert np.isclose((hi - lo).prod(axis=1).sum() + result.left.volume, 16.0, rtol=1e-12)
 
 
 @pytest.mark.parametrize("where", ["forms", "refuting", "_volume", "_next"])
@@ -262,9 +262,9 @@ BAD = {
 
 @pytest.mark.parametrize("message", BAD)
 def test_bad_input_is_named(message):
-    given = {"f": lambda x: x[0] - 5.0, "box": [(-1.0, 1.0), (-1.0, 1.0)]} | BAD[message]
+    inputs = {"f": lambda x: x[0] - 5.0, "box": [(-1.0, 1.0), (-1.0, 1.0)]} | BAD[message]
     with pytest.raises(ArgumentError, match=message):
-        certify(given.pop("f"), given.pop("box"), **given)
+        certify(inputs.pop("f"), inputs.pop("box"), **inputs)
 
 
 UNDEFINED = {  # on part of the box; a term that is multiplied by zero is computed nevertheless
@@ -369,9 +369,9 @@ def along_two_link(percent, radius, Lambda=5.0, K=20.0):
 def test_a_lyapunov_function_of_a_closed_loop_decreases():
     """A box of 14 dimensions: four of the state, ten parameters."""
     rate, box, ball = along_two_link(20.0, 0.3)
-    found = certify(rate, box, outside=ball)
-    assert found, found
-    assert found.claim.n == 14
+    result = certify(rate, box, outside=ball)
+    assert result, result
+    assert result.claim.n == 14
     rate, box, ball = along_two_link(50.0, 0.1)
     assert certify(rate, box, outside=ball).status == "refuted"
 
@@ -379,9 +379,9 @@ def test_a_lyapunov_function_of_a_closed_loop_decreases():
 @pytest.mark.slow
 def test_closer_to_the_equilibrium_and_confirmed():
     rate, box, ball = along_two_link(20.0, 0.05)
-    found = certify(rate, box, outside=ball)
-    assert found, found
-    again = testing.recheck(found)
+    result = certify(rate, box, outside=ball)
+    assert result, result
+    again = testing.recheck(result)
     assert again, again
 
 

@@ -72,10 +72,10 @@ class Limited:
     "claim", [{"parameters": 0.2, "outside": 0.05}, {"parameters": 0.1, "rate": 1.0, "offset": 0.5}, {"rate": 2.0}]
 )
 def test_two_link_under_passivity(claim):
-    found = testing.certify_lyapunov(passivity(), ARM, BOX, **claim, **QUICK)
-    assert found.proved, found
-    assert len(found.lemmas) == 3
-    assert found.counterexample is None
+    result = testing.certify_lyapunov(passivity(), ARM, BOX, **claim, **QUICK)
+    assert result.proved, result
+    assert len(result.lemmas) == 3
+    assert result.counterexample is None
 
 
 def test_progress_is_the_share_that_is_decided():
@@ -89,20 +89,20 @@ def test_progress_is_the_share_that_is_decided():
 @pytest.mark.slow
 def test_confirmed_by_flint_and_from_a_file(tmp_path):
     pytest.importorskip("flint")
-    found = testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.1, outside=0.05, **QUICK)
-    assert "2 inequalities" in testing.recheck_lyapunov(found)
-    assert "3 lemmas" in testing.recheck_lyapunov(found)
-    path = found.save(tmp_path / "proof.npz")
+    result = testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.1, outside=0.05, **QUICK)
+    assert "2 inequalities" in testing.recheck_lyapunov(result)
+    assert "3 lemmas" in testing.recheck_lyapunov(result)
+    path = result.save(tmp_path / "proof.npz")
     claim = passivity(), ARM, BOX
     assert testing.recheck_lyapunov(path, *claim, parameters=0.1, outside=0.05).startswith("confirmed")
 
 
 def test_computed_torque_with_an_uncertain_mass_matrix_confirmed():
     pytest.importorskip("flint")
-    found = testing.certify_lyapunov(computed_torque(), ARM, BOX, parameters=0.01, outside=0.05, **QUICK)
-    assert found.proved, found
-    assert "M^-1" in found.form
-    assert testing.recheck_lyapunov(found).startswith("confirmed")
+    result = testing.certify_lyapunov(computed_torque(), ARM, BOX, parameters=0.01, outside=0.05, **QUICK)
+    assert result.proved, result
+    assert "M^-1" in result.form
+    assert testing.recheck_lyapunov(result).startswith("confirmed")
 
 
 def test_parameters_that_the_inverse_depends_on_are_cut_too():
@@ -113,8 +113,8 @@ def test_parameters_that_the_inverse_depends_on_are_cut_too():
 
 def test_tampered_proofs_are_refused():
     pytest.importorskip("flint")
-    found = testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.1, outside=0.05, **QUICK)
-    proof = arrays(found.claims[1].task, reduce(joined, found.claims[1].outcome.leaves))
+    result = testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.1, outside=0.05, **QUICK)
+    proof = arrays(result.claims[1].task, reduce(joined, result.claims[1].outcome.leaves))
     assert check(proof, "V'")[0] == len(proof["lo"])
     with pytest.raises(testing.CheckError, match="no box covers"):
         check(proof | {"lo": proof["lo"][:-1], "hi": proof["hi"][:-1]}, "V'")
@@ -138,18 +138,18 @@ def test_a_lemma_that_does_not_hold_at_other_points_fails_the_recheck():
 
 def test_region_of_attraction_is_that_of_the_simulated_loop():
     """Simulations from the boundary of the certified level all reach the certified final level."""
-    found = testing.certify_lyapunov(passivity(), ARM, (0.6, 6.0), rate=1.0)
-    assert found.region is not None
-    assert found.ends_in == 0.0
+    result = testing.certify_lyapunov(passivity(), ARM, (0.6, 6.0), rate=1.0)
+    assert result.region is not None
+    assert result.ends_in == 0.0
     rng, law, plant = np.random.default_rng(0), passivity(), gc.Plant(ARM)
     for _ in range(5):
         x = rng.normal(size=4) * [0.1, 0.1, 1.0, 1.0]
         for _ in range(60):  # V grows along the ray
-            x = x * np.sqrt(found.level / law.lyapunov(0.0, Q_D + x[:2], x[2:], None, plant).value) ** 0.9
+            x = x * np.sqrt(result.level / law.lyapunov(0.0, Q_D + x[:2], x[2:], None, plant).value) ** 0.9
         assert (np.abs(x) < [0.6, 0.6, 6.0, 6.0]).all()
         run = gc.simulate(plant, law, Q_D + x[:2], x[2:], 2.0, 1e-3)
         V = law.lyapunov(0.0, run.q[-1], run.v[-1], None, plant).value
-        assert found.level * np.exp(-2.0) > V
+        assert result.level * np.exp(-2.0) > V
 
 
 def test_solutions_end_no_lower_than_in_the_ball_nor_below_the_offset():
@@ -160,10 +160,10 @@ def test_solutions_end_no_lower_than_in_the_ball_nor_below_the_offset():
     most = max(law.lyapunov(0.0, Q_D + y[:2], y[2:], None, plant).value for y in x)
     for outside, offset in ((0.05, 1e-6), (0.05, 0.0), (0.01, 0.4)):
         asked = {"rate": 1.0, "offset": offset, "outside": outside}
-        found = testing.certify_lyapunov(law, ARM, (1.0, 5.0), **asked)
-        assert found.proved, found
-        assert found.ends_in >= (most if outside == 0.05 else 0.4)
-        assert found.ends_in < 3.0 * max(most, 0.4)
+        result = testing.certify_lyapunov(law, ARM, (1.0, 5.0), **asked)
+        assert result.proved, result
+        assert result.ends_in >= (most if outside == 0.05 else 0.4)
+        assert result.ends_in < 3.0 * max(most, 0.4)
 
 
 # --- what is false is refuted ----------------------------------------------------------------------------------------
@@ -180,20 +180,20 @@ def test_a_law_that_wraps_angles_has_its_region(tmp_path):
     """LQR of cart and pole with atan2 of the pole's angle: proved, and confirmed from a file; beyond pi it jumps."""
     cart = models.cart_pole()
     law = controllers.LQR(cart, np.zeros(2), actuated=[0])
-    found = testing.region_of_attraction(law, cart, (0.05, 0.05))
-    assert found.proved, found
-    assert 0.0 < found.region < law.level
-    path = found.save(tmp_path / "wrapped.npz")
-    words = testing.recheck_lyapunov(path, law, cart, (0.05, 0.05), level=found.level)
-    assert "confirmed with python-flint" in words
+    result = testing.region_of_attraction(law, cart, (0.05, 0.05))
+    assert result.proved, result
+    assert 0.0 < result.region < law.level
+    path = result.save(tmp_path / "wrapped.npz")
+    text = testing.recheck_lyapunov(path, law, cart, (0.05, 0.05), level=result.level)
+    assert "confirmed with python-flint" in text
     assert not testing.region_of_attraction(law, cart, (3.2, 0.05), budget=2_000).proved
 
 
 def test_a_flipped_sign_is_refuted_at_a_state_where_v_really_grows():
     law = Flipped(ARM, hold(ARM, Q_D), strict=True)
-    found = testing.certify_lyapunov(law, ARM, BOX, **QUICK)
-    assert found.status == "refuted"
-    x, plant = found.counterexample, gc.Plant(ARM)
+    result = testing.certify_lyapunov(law, ARM, BOX, **QUICK)
+    assert result.status == "refuted"
+    x, plant = result.counterexample, gc.Plant(ARM)
     a = plant.acceleration(0.0, x.q, x.v, law(0.0, x.q, x.v, None).tau)
     h = 1e-6
     V = [law.lyapunov(0.0, x.q + s * x.v, x.v + s * a, None, plant).value for s in (-h, h)]
@@ -201,18 +201,18 @@ def test_a_flipped_sign_is_refuted_at_a_state_where_v_really_grows():
 
 
 def test_80_percent_are_refuted():
-    found = testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.8, outside=0.05, **QUICK)
-    assert found.status == "refuted"
-    x = found.counterexample
+    result = testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.8, outside=0.05, **QUICK)
+    assert result.status == "refuted"
+    x = result.counterexample
     assert (np.abs(x.parameters - ARM.parameters) <= 0.8 * np.abs(ARM.parameters) + 1e-15).all()
     assert ((x.q - Q_D) ** 2).sum() / 0.05**2 + (x.v**2).sum() / 0.25**2 >= 1.0 - 1e-6
 
 
 def test_v_that_is_not_definite_is_refuted():
     law = controllers.Passivity(ARM, hold(ARM, Q_D))
-    found = testing.certify_lyapunov(law, ARM, BOX, **QUICK)
-    assert [c.status for c in found.claims] == ["refuted", "refuted"]
-    x = found.counterexample
+    result = testing.certify_lyapunov(law, ARM, BOX, **QUICK)
+    assert [c.status for c in result.claims] == ["refuted", "refuted"]
+    x = result.counterexample
     s = x.v + 5.0 * (x.q - Q_D)
     assert np.abs(s).max() < 1e-9
     assert np.abs(x.v).max() > 1e-3
@@ -253,9 +253,9 @@ def test_a_v_that_is_no_kinetic_energy_has_no_power_form():
 def test_friction_that_the_law_does_not_know_is_no_lie():
     """V' then differs from the claimed rate; the power form still holds, and friction helps."""
     plant = gc.Plant(ARM, gc.Friction(0.5))
-    found = testing.certify_lyapunov(passivity(), plant, BOX, outside=0.05, **QUICK)
-    assert found.proved, found
-    assert not any("promised" in lemma.claim for lemma in found.lemmas)
+    result = testing.certify_lyapunov(passivity(), plant, BOX, outside=0.05, **QUICK)
+    assert result.proved, result
+    assert not any("promised" in lemma.claim for lemma in result.lemmas)
 
 
 class Drained(controllers.PDGravity):
@@ -394,9 +394,9 @@ def test_inverses_of_uncertain_matrices():
     ],
 )
 def test_bad_arguments_are_named(change, message):
-    given = {"controller": passivity(), "plant": ARM, "box": BOX} | change
+    inputs = {"controller": passivity(), "plant": ARM, "box": BOX} | change
     with pytest.raises(ArgumentError, match=message):
-        testing.certify_lyapunov(given.pop("controller"), given.pop("plant"), given.pop("box"), **given)
+        testing.certify_lyapunov(inputs.pop("controller"), inputs.pop("plant"), inputs.pop("box"), **inputs)
 
 
 class Unsaid:
@@ -422,10 +422,10 @@ class Unsaid:
 @pytest.mark.parametrize("said", [True, False])
 def test_the_w_of_v_is_found_among_the_signals_and_where_it_is_not_the_result_says_so(said):
     law = Unsaid(said)
-    found = testing.certify_lyapunov(law, law.robot, BOX, offset=1e-6, budget=2, levels=False)
-    assert bool(found.lemmas) == said
-    assert found.status == ("proved" if said else "undecided")
-    assert ("signals={" in str(found)) != said
+    result = testing.certify_lyapunov(law, law.robot, BOX, offset=1e-6, budget=2, levels=False)
+    assert bool(result.lemmas) == said
+    assert result.status == ("proved" if said else "undecided")
+    assert ("signals={" in str(result)) != said
 
 
 def test_what_can_not_be_certified_says_why():
@@ -459,9 +459,9 @@ def test_a_law_that_branches_is_judged_on_both_sides():
             return command if abs(q[0] - Q_D[0]) < 0.9 else command._replace(tau=v)
 
     law = Branching(ARM, hold(ARM, Q_D), Lambda=5.0, K=20.0, strict=True)
-    found = testing.certify_lyapunov(law, ARM, (0.3, 0.6), **QUICK)
-    assert found.proved, found
-    assert len(found.lemmas) == 3  # the branch that is taken in all of this box
+    result = testing.certify_lyapunov(law, ARM, (0.3, 0.6), **QUICK)
+    assert result.proved, result
+    assert len(result.lemmas) == 3  # the branch that is taken in all of this box
     assert testing.certify_lyapunov(law, ARM, BOX, **QUICK).status == "refuted"
 
 
@@ -491,9 +491,9 @@ def test_3r_arm():
     pytest.importorskip("flint")
     robot = three_joints()
     law = passivity(robot, np.array([0.0, 0.5, 1.0]))
-    found = testing.certify_lyapunov(law, robot, BOX, parameters=0.2, outside=0.05, **QUICK)
-    assert found.proved, found
-    assert testing.recheck_lyapunov(found).startswith("confirmed")
+    result = testing.certify_lyapunov(law, robot, BOX, parameters=0.2, outside=0.05, **QUICK)
+    assert result.proved, result
+    assert testing.recheck_lyapunov(result).startswith("confirmed")
 
 
 @pytest.mark.slow
@@ -504,19 +504,19 @@ def test_panda_in_14_dimensions():
     K = 20.0 * (1.8 / D) ** (1 / 3) * D  # as in `Passivity.tuned`
     law = passivity(robot, np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785]), 5.0, K)
     claim = {"parameters": 0.1, "offset": 4.0, "levels": False}
-    found = testing.certify_lyapunov(law, robot, (0.2, 0.4), **claim)
-    assert found.proved, found
-    assert testing.recheck_lyapunov(found).startswith("confirmed")
+    result = testing.certify_lyapunov(law, robot, (0.2, 0.4), **claim)
+    assert result.proved, result
+    assert testing.recheck_lyapunov(result).startswith("confirmed")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("law", "proved", "wrong"), [(passivity, 0.215, 0.23), (computed_torque, 0.05, 0.0555)])
 def test_errors_of_the_model_up_to_where_the_search_finds_a_state_at_which_v_grows(law, proved, wrong):
     claim = {"outside": 0.05, "levels": False, "budget": 5_000_000}
-    found = testing.certify_lyapunov(law(), ARM, BOX, parameters=proved, **claim)
-    assert found.proved, found
+    result = testing.certify_lyapunov(law(), ARM, BOX, parameters=proved, **claim)
+    assert result.proved, result
     if proved == 0.215:  # the other one takes flint five minutes
-        assert testing.recheck_lyapunov(found, processes=2).startswith("confirmed")
+        assert testing.recheck_lyapunov(result, processes=2).startswith("confirmed")
     assert testing.certify_lyapunov(law(), ARM, BOX, parameters=wrong, **claim).status == "refuted"
 
 
@@ -524,11 +524,11 @@ def test_errors_of_the_model_up_to_where_the_search_finds_a_state_at_which_v_gro
 def test_pendulum_with_a_torque_limit():
     pytest.importorskip("flint")
     robot = pendulum()
-    found = testing.region_of_attraction(Limited(robot, 8.0), robot, (1.5, 6.0))
-    assert found.proved, found
-    assert found.level > 0.9 * found.sampled  # in the plane, areas are as levels
-    assert found.region == found.level
-    assert testing.recheck_lyapunov(found).startswith("confirmed")
+    result = testing.region_of_attraction(Limited(robot, 8.0), robot, (1.5, 6.0))
+    assert result.proved, result
+    assert result.level > 0.9 * result.sampled  # in the plane, areas are as levels
+    assert result.region == result.level
+    assert testing.recheck_lyapunov(result).startswith("confirmed")
 
 
 def test_expressions_of_two_numbers_are_what_they_are():
@@ -552,12 +552,12 @@ def test_damping_alone_is_proved_semidefinite(name):
     """V' = -v . Kd v is not refuted where it is zero up to rounding; V > 0 of a six-joint arm is decided separately."""
     robot = models.load(name)
     law = controllers.PDGravity(robot, np.full(robot.nv, 0.3))
-    found = testing.certify_lyapunov(law, robot, (0.3, 0.6), **QUICK)
-    assert found.status == "semidefinite", found
-    assert not found.proved
-    assert found.region is None
-    assert "V' <= 0, and V' < 0 wherever v is not zero" in str(found)
-    assert "LaSalle" in str(found)
+    result = testing.certify_lyapunov(law, robot, (0.3, 0.6), **QUICK)
+    assert result.status == "semidefinite", result
+    assert not result.proved
+    assert result.region is None
+    assert "V' <= 0, and V' < 0 wherever v is not zero" in str(result)
+    assert "LaSalle" in str(result)
 
 
 def test_damping_of_one_joint_only_names_it():
@@ -569,9 +569,9 @@ def test_damping_of_one_joint_only_names_it():
         def lyapunov(self, t, q, v, z, plant):
             return Lyapunov(super().lyapunov(t, q, v, z, plant).value, -self.kd[0, 0] * v[0] * v[0])
 
-    found = testing.certify_lyapunov(OneSided(ARM, Q_D, 50.0, 10.0), ARM, BOX, **QUICK)
-    assert found.status == "semidefinite", found
-    assert "wherever v[0] is not zero" in str(found)
+    result = testing.certify_lyapunov(OneSided(ARM, Q_D, 50.0, 10.0), ARM, BOX, **QUICK)
+    assert result.status == "semidefinite", result
+    assert "wherever v[0] is not zero" in str(result)
 
 
 def test_a_v_that_grows_somewhere_is_refuted_however_semidefinite():
@@ -580,6 +580,6 @@ def test_a_v_that_grows_somewhere_is_refuted_however_semidefinite():
             command = super().__call__(t, q, v, z)
             return command._replace(tau=command.tau + 1.02 * self.kd.dot(v))
 
-    found = testing.certify_lyapunov(Growing(ARM, Q_D, 50.0, 10.0), ARM, BOX, **QUICK)
-    assert found.status == "refuted", found
-    assert found.counterexample.excess > 0.0
+    result = testing.certify_lyapunov(Growing(ARM, Q_D, 50.0, 10.0), ARM, BOX, **QUICK)
+    assert result.status == "refuted", result
+    assert result.counterexample.excess > 0.0

@@ -63,9 +63,9 @@ JUMPS = {
 def test_a_v_that_jumps_is_refuted_where_it_jumps(name):
     """At the reported state V differs from V at a close state by the reported jump, computed here explicitly."""
     law = Spring(JUMPS[name])
-    found = testing.certify_lyapunov(law, SLIDER, (1.0, 2.0), **QUICK)
-    assert found.status == "refuted", found
-    claim = next(c for c in found.claims if "continuous" in c.statement)
+    result = testing.certify_lyapunov(law, SLIDER, (1.0, 2.0), **QUICK)
+    assert result.status == "refuted", result
+    claim = next(c for c in result.claims if "continuous" in c.statement)
     x, h = claim.counterexample, 1e-6
     around = [law.lyapunov(0.0, x.q + a, x.v + b, None, None).value for a in (-h, h) for b in (-h, h)]
     assert max(around) - min(around) > 0.99 * x.excess > 1e-4
@@ -81,9 +81,9 @@ def test_a_jump_that_is_not_found_is_not_proved_either(name):
 
 def test_a_v_that_jumps_in_time_is_refuted_within_the_times_and_proved_before():
     law = Spring(lambda t, q, v: np.where(t > 5.0, 0.1, 0.0) * q.dot(q))
-    found = testing.certify_lyapunov(law, SLIDER, testing.Box(1.0, 2.0, times=(0.0, 9.0)), **QUICK)
-    assert found.status == "refuted", found
-    assert found.counterexample.t == pytest.approx(5.0, abs=1e-6)
+    result = testing.certify_lyapunov(law, SLIDER, testing.Box(1.0, 2.0, times=(0.0, 9.0)), **QUICK)
+    assert result.status == "refuted", result
+    assert result.counterexample.t == pytest.approx(5.0, abs=1e-6)
     assert testing.certify_lyapunov(law, SLIDER, testing.Box(1.0, 2.0, times=(0.0, 4.9)), **QUICK).proved
 
 
@@ -97,8 +97,8 @@ MEETING = {
 
 @pytest.mark.parametrize("name", MEETING)
 def test_branches_that_meet_are_proved(name):
-    found = testing.certify_lyapunov(Spring(MEETING[name]), SLIDER, (1.0, 2.0), **QUICK)
-    assert found.proved, found
+    result = testing.certify_lyapunov(Spring(MEETING[name]), SLIDER, (1.0, 2.0), **QUICK)
+    assert result.proved, result
 
 
 # --- everywhere ------------------------------------------------------------------------------------------------------
@@ -151,21 +151,21 @@ LEFT_OUT = {
 @pytest.mark.parametrize("name", LEFT_OUT)
 def test_what_does_not_exist_somewhere_in_the_box_is_not_proved(name):
     """The law has values at all states where the trace is compared with Python."""
-    found = testing.certify_lyapunov(Spring(more=LEFT_OUT[name]), SLIDER, (1.0, 2.0), **QUICK)
-    assert not found.proved, found
-    assert "have a value" in str(found)
+    result = testing.certify_lyapunov(Spring(more=LEFT_OUT[name]), SLIDER, (1.0, 2.0), **QUICK)
+    assert not result.proved, result
+    assert "have a value" in str(result)
 
 
 def test_what_does_not_exist_on_part_of_the_box_is_refuted():
     law = Spring(more=lambda t, q, v: 0.0 * np.sqrt(np.abs(q[0] - 0.3) - 0.003) * v)
-    found = testing.certify_lyapunov(law, SLIDER, (1.0, 2.0), **QUICK)
-    assert found.status == "refuted", found
-    assert abs(found.counterexample.q[0] - 0.3) < 0.003
+    result = testing.certify_lyapunov(law, SLIDER, (1.0, 2.0), **QUICK)
+    assert result.status == "refuted", result
+    assert abs(result.counterexample.q[0] - 0.3) < 0.003
 
 
 @pytest.mark.parametrize("more", [
     lambda t, q, v: 0.0 * np.log(q + 1.1), lambda t, q, v: 0.0 / (q * q + 1.0), lambda t, q, v: 0.0 * np.exp(q),
 ])  # fmt: skip
 def test_what_is_left_out_and_exists_hinders_no_proof(more):
-    found = testing.certify_lyapunov(Spring(more=more), SLIDER, (1.0, 2.0), **QUICK)
-    assert found.proved, found
+    result = testing.certify_lyapunov(Spring(more=more), SLIDER, (1.0, 2.0), **QUICK)
+    assert result.proved, result

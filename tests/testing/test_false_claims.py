@@ -64,23 +64,23 @@ def test_what_is_right_at_one_second_only_is_not_proved():
     plain = controllers.Passivity(ARM, hold(ARM, Q_D), 5.0, 20.0, strict=True)
     with pytest.raises(UntraceableError, match="depends on time"):
         testing.certify_lyapunov(plain, gc.Plant(ARM, f_ext=LateWrench()), BOX, **QUICK)
-    found = testing.certify_lyapunov(law, ARM, testing.Box(*BOX, times=(0.0, 2.0)), **QUICK)
-    assert found.status == "refuted"
-    assert found.counterexample.t != pytest.approx(1.0, abs=0.1)
+    result = testing.certify_lyapunov(law, ARM, testing.Box(*BOX, times=(0.0, 2.0)), **QUICK)
+    assert result.status == "refuted"
+    assert result.counterexample.t != pytest.approx(1.0, abs=0.1)
 
 
 @pytest.mark.parametrize(("push", "status"), [(4.0, "proved"), (20.0, "refuted")])
 def test_time_belongs_to_the_box(push, status):
     law = Strict(lambda t, q, v: push * np.exp(-(((t - 3.3) / 0.1) ** 2)) * v)
-    found = testing.certify_lyapunov(law, SLIDER, testing.Box(*BOX, times=(0.0, 10.0)), **QUICK)
-    assert found.status == status, found
-    assert found.region is None
-    assert "at times from 0 to 10 s" in str(found)
+    result = testing.certify_lyapunov(law, SLIDER, testing.Box(*BOX, times=(0.0, 10.0)), **QUICK)
+    assert result.status == status, result
+    assert result.region is None
+    assert "at times from 0 to 10 s" in str(result)
     if status == "proved":
         pytest.importorskip("flint")
-        assert testing.recheck_lyapunov(found).startswith("confirmed")
+        assert testing.recheck_lyapunov(result).startswith("confirmed")
     else:
-        assert found.counterexample.t == pytest.approx(3.3, abs=0.3)
+        assert result.counterexample.t == pytest.approx(3.3, abs=0.3)
 
 
 def test_a_branch_of_time_within_the_times_or_not():
@@ -177,8 +177,8 @@ def test_an_offset_where_v_dot_is_indefinite_is_not_enough_far_out():
     # V' grows with v^2: the offset is sufficient in the ball, but not in the box
     wrong = Strict(lambda t, q, v: 9.0 * v)
     for offset in (0.01, 0.1, 1.0):
-        found = testing.certify_lyapunov(wrong, SLIDER, BOX, outside=(0.01, 0.02), offset=offset, **QUICK)
-        assert not found.proved, found
+        result = testing.certify_lyapunov(wrong, SLIDER, BOX, outside=(0.01, 0.02), offset=offset, **QUICK)
+        assert not result.proved, result
 
 
 def test_the_region_of_attraction_ends_where_the_offset_lets_it():
@@ -191,8 +191,8 @@ def test_the_region_of_attraction_ends_where_the_offset_lets_it():
     both = testing.certify_lyapunov(law, SLIDER, BOX, outside=ball, offset=0.1, rate=1.0, **QUICK)
     assert both.proved
     assert both.ends_in == pytest.approx(0.1)
-    found = testing.region_of_attraction(law, SLIDER, BOX, outside=ball, offset=20.0, **QUICK)
-    assert found.region is None
+    result = testing.region_of_attraction(law, SLIDER, BOX, outside=ball, offset=20.0, **QUICK)
+    assert result.region is None
 
 
 def test_rounding_of_the_search_refutes_nothing_that_an_offset_allows(monkeypatch):
@@ -202,8 +202,8 @@ def test_rounding_of_the_search_refutes_nothing_that_an_offset_allows(monkeypatc
     assert 0.0 < V_dot < 2.0
     monkeypatch.setattr(lyapunov_certificates, "search", lambda e, *_, **__: LargestExcess(1e-9, x, e.model))
     for offset, refuted in ((2.0, False), (1.001 * V_dot, False), (0.999 * V_dot, True)):
-        found = testing.certify_lyapunov(law, SLIDER, (0.01, 0.6), outside=(0.005, 0.1), offset=offset, budget=100)
-        assert (found.claims[1].status == "refuted") == refuted, found
+        result = testing.certify_lyapunov(law, SLIDER, (0.01, 0.6), outside=(0.005, 0.1), offset=offset, budget=100)
+        assert (result.claims[1].status == "refuted") == refuted, result
 
 
 # --- where V is zero ---------------------------------------------------------------------------------------------
@@ -225,19 +225,19 @@ def test_a_v_that_is_largest_at_the_equilibrium_proves_nothing():
     assert np.linalg.eigvalsh(law.W)[0] > 0.0
     assert 0.5 * form(law.W, np.ones(1), np.full(1, 2.0)) < 20.0
     for outside in (None, 0.1):
-        found = testing.certify_lyapunov(law, SLIDER, BOX, outside=outside, **QUICK)
-        assert found.status == "refuted", found
-        assert "V is zero at the equilibrium: it is 20" in str(found)
-        assert found.region is None
-        assert not found.counterexample.q.any()
+        result = testing.certify_lyapunov(law, SLIDER, BOX, outside=outside, **QUICK)
+        assert result.status == "refuted", result
+        assert "V is zero at the equilibrium: it is 20" in str(result)
+        assert result.region is None
+        assert not result.counterexample.q.any()
     assert not testing.region_of_attraction(law, SLIDER, BOX, **QUICK).proved
 
 
 @pytest.mark.parametrize(("off", "status"), [(1e-3, "refuted"), (-1e-3, "refuted"), (1e-18, "undecided")])
 def test_a_v_that_is_not_zero_at_the_equilibrium_is_no_lyapunov_function(off, status):
     assert testing.certify_lyapunov(Strict(), SLIDER, BOX, **QUICK).proved
-    found = testing.certify_lyapunov(Strict(less=lambda t, q, v: off), SLIDER, BOX, **QUICK)
-    assert found.status == status, found
+    result = testing.certify_lyapunov(Strict(less=lambda t, q, v: off), SLIDER, BOX, **QUICK)
+    assert result.status == status, result
 
 
 def test_a_file_does_not_prove_that_another_v_is_zero_at_the_equilibrium(tmp_path):
@@ -280,8 +280,8 @@ JUMPS = {
 
 @pytest.mark.parametrize("name", JUMPS)
 def test_a_v_that_jumps_is_not_proved(name):
-    found = testing.certify_lyapunov(Strict(less=JUMPS[name]), SLIDER, BOX, **QUICK)
-    assert not found.proved, found
+    result = testing.certify_lyapunov(Strict(less=JUMPS[name]), SLIDER, BOX, **QUICK)
+    assert not result.proved, result
 
 
 def test_branches_that_meet_are_continuous():
@@ -293,9 +293,9 @@ def test_branches_that_meet_are_continuous():
 def test_branches_that_meet_on_one_side_only_jump_on_the_other():
     """At q = 0.9 both are 0, at q = -0.9 they are 0 and -1.8e-3."""
     one_sided = Strict(less=lambda t, q, v: np.where(np.abs(q[0]) < 0.9, 0.0, 1e-3 * (q[0] - 0.9)))
-    found = testing.certify_lyapunov(one_sided, SLIDER, BOX, **QUICK)
-    assert not found.proved, found
-    (claim,) = (claim for claim in found.claims if "continuous" in claim.statement)
+    result = testing.certify_lyapunov(one_sided, SLIDER, BOX, **QUICK)
+    assert not result.proved, result
+    (claim,) = (claim for claim in result.claims if "continuous" in claim.statement)
     assert claim.status == "refuted"
     assert claim.counterexample.q[0] == pytest.approx(-0.9, abs=1e-6)
 
@@ -310,8 +310,8 @@ KINKS = {  # V' > 0 in a corner of the open branch, which quadratic forms about 
 
 @pytest.mark.parametrize("name", KINKS)
 def test_kinks_and_branches_of_the_law_are_seen(name):
-    found = testing.certify_lyapunov(Strict(KINKS[name]), SLIDER, BOX, **QUICK)
-    assert not found.proved, found
+    result = testing.certify_lyapunov(Strict(KINKS[name]), SLIDER, BOX, **QUICK)
+    assert not result.proved, result
 
 
 def test_a_kink_that_bends_v_below_zero_is_seen_without_the_search(monkeypatch):
@@ -321,8 +321,8 @@ def test_a_kink_that_bends_v_below_zero_is_seen_without_the_search(monkeypatch):
         lambda t, q, v: -np.where(q[0] > 0.8, 200.0 * (q[0] - 0.8), 0.0),
         lambda t, q, v: 80.0 * np.minimum(0.5 - np.abs(q[0]), 0.0),
     ):
-        found = testing.certify_lyapunov(Strict(less=less), SLIDER, BOX, **QUICK)
-        assert found.claims[0].status == "undecided", found
+        result = testing.certify_lyapunov(Strict(less=less), SLIDER, BOX, **QUICK)
+        assert result.claims[0].status == "undecided", result
 
 
 # --- generated -----------------------------------------------------------------------------------------------------
@@ -337,9 +337,9 @@ def test_no_wrong_claim_is_proved(seed):
 
 @pytest.mark.slow
 def test_right_claims_are_proved_one_in_two():
-    found = [verdict(claim, testing.Budget(5000)) for claim in claims(right=True, count=16, seed=1)]
-    assert found.count("proved") >= 8
-    assert "refuted" not in found
+    result = [verdict(claim, testing.Budget(5000)) for claim in claims(right=True, count=16, seed=1)]
+    assert result.count("proved") >= 8
+    assert "refuted" not in result
 
 
 def test_what_is_wrong_by_construction_is_seen_to_be():

@@ -35,8 +35,8 @@ def test_the_exponential_rate_of_a_linear_loop(law):
     testing.assert_exponential(law, SLIDER, 0.95 * RATE)
     with pytest.raises(Counterexample, match=r"V' <= -2 rate V does not hold") as caught:
         testing.assert_exponential(law, SLIDER, 1.05 * RATE)
-    found = reproduced(caught.value, controller=law, plant=gc.Plant(SLIDER))
-    assert found.actual > -2.1 * RATE * found.value
+    result = reproduced(caught.value, controller=law, plant=gc.Plant(SLIDER))
+    assert result.actual > -2.1 * RATE * result.value
 
 
 def test_a_run_is_watched_where_the_search_does_not_look():
@@ -83,18 +83,18 @@ class Sliding(PD):
 def test_the_gain_of_a_sliding_law(share):
     """-kd s^2 + s d <= -share kd s^2 + d^2 / (4 (1 - share) kd), with equality somewhere."""
     gain = 1.0 / (4.0 * (1.0 - share) * KD)
-    found = testing.input_to_state_gain(Sliding(), SLIDER, share=share)
-    assert found.gain == pytest.approx(gain, rel=1e-3)
-    assert found.decay == pytest.approx(2.0 * share * KD / MASS, rel=1e-6)
-    assert found.bound(3.0) == pytest.approx(9.0 * gain / (2.0 * share * KD / MASS), rel=2e-3)
+    result = testing.input_to_state_gain(Sliding(), SLIDER, share=share)
+    assert result.gain == pytest.approx(gain, rel=1e-3)
+    assert result.decay == pytest.approx(2.0 * share * KD / MASS, rel=1e-6)
+    assert result.bound(3.0) == pytest.approx(9.0 * gain / (2.0 * share * KD / MASS), rel=2e-3)
     options = {"share": share, "port": testing.Port(largest=5.0), "runs": testing.Runs(1, duration=0.2)}
     testing.assert_input_to_state_stable(Sliding(), SLIDER, 1.001 * gain, **options)
     testing.assert_input_to_state_stable(Sliding(), SLIDER, lambda d: 1.001 * gain * d**2, **options)
     with pytest.raises(Counterexample, match=r"gamma\(\|d\|\) does not hold.* with d = \[") as caught:
         testing.assert_input_to_state_stable(Sliding(), SLIDER, 0.95 * gain, **options)
-    found = reproduced(caught.value, controller=Sliding(), plant=gc.Plant(SLIDER))
+    result = reproduced(caught.value, controller=Sliding(), plant=gc.Plant(SLIDER))
     s = caught.value.state.v + 2.0 * caught.value.state.q
-    np.testing.assert_allclose(found.push, s, atol=1e-9)
+    np.testing.assert_allclose(result.push, s, atol=1e-9)
 
 
 def test_the_ultimate_bound_is_watched_along_runs():
@@ -117,8 +117,8 @@ def test_disturbances_of_the_bundled_law():
     """-s . K s + s . d: the least eigenvalue of K counts."""
     robot = models.two_link()
     law = controllers.Passivity(robot, Sinusoids(robot, np.zeros(2), 0.3, 0.4), 5.0, [20.0, 4.0])
-    found = testing.input_to_state_gain(law, robot, search=2000)
-    assert found.gain == pytest.approx(1.0 / (2.0 * 4.0), rel=1e-2)
+    result = testing.input_to_state_gain(law, robot, search=2000)
+    assert result.gain == pytest.approx(1.0 / (2.0 * 4.0), rel=1e-2)
     testing.assert_input_to_state_stable(law, robot, 1.0 / 8.0 + 1e-6, search=1000, runs=testing.Runs(1, duration=0.2))
     with pytest.raises(Counterexample):
         testing.assert_input_to_state_stable(law, robot, 0.95 / 8.0, search=2000, runs=0)
@@ -131,9 +131,9 @@ ENERGY = PD(np.diag([KP, MASS]))
 
 def test_the_passivity_index_of_a_damped_mass():
     """S' = u . v - kd v^2: an excess of kd at the output, none at the input."""
-    found = testing.passivity_index(ENERGY, SLIDER)
-    assert found.rho == pytest.approx(KD, rel=1e-6)
-    assert found.nu == pytest.approx(0.0, abs=1e-6)
+    result = testing.passivity_index(ENERGY, SLIDER)
+    assert result.rho == pytest.approx(KD, rel=1e-6)
+    assert result.nu == pytest.approx(0.0, abs=1e-6)
     testing.assert_passive_port(ENERGY, SLIDER, rho=0.95 * KD)
     with pytest.raises(Counterexample, match="not passive: dS/dt = ") as caught:
         testing.assert_passive_port(ENERGY, SLIDER, rho=1.05 * KD)
@@ -202,12 +202,12 @@ def test_what_inputs_at_a_port_do_is_what_the_dynamics_say():
     rng = np.random.default_rng(0)
     q, v = rng.normal(size=(2, 6))
     frame = "tool0"
-    found = rates_at(law, robot, 0.2, q, v, port=frame)
-    assert np.abs(found.output).max() > 0.1
-    np.testing.assert_allclose(found.output, robot.jacobian(q, frame) @ v, atol=1e-12)
-    np.testing.assert_allclose(found.push, found.output, atol=1e-9)
-    assert found.slope == pytest.approx(-v @ law.kd @ v, rel=1e-9)
-    assert found.promised == pytest.approx(-v @ law.kd @ v, rel=1e-12)
+    result = rates_at(law, robot, 0.2, q, v, port=frame)
+    assert np.abs(result.output).max() > 0.1
+    np.testing.assert_allclose(result.output, robot.jacobian(q, frame) @ v, atol=1e-12)
+    np.testing.assert_allclose(result.push, result.output, atol=1e-9)
+    assert result.slope == pytest.approx(-v @ law.kd @ v, rel=1e-9)
+    assert result.promised == pytest.approx(-v @ law.kd @ v, rel=1e-12)
 
 
 def hybrid_force(robot, q):
@@ -223,10 +223,10 @@ def test_a_port_may_be_a_force_alone():
     robot = models.ur10()
     law = controllers.PDGravity(robot, np.full(6, 0.3))
     q, v = np.random.default_rng(1).normal(size=(2, 6))
-    found, h = rates_at(law, robot, 0.2, q, v, port=hybrid_force), 1e-6
+    result, h = rates_at(law, robot, 0.2, q, v, port=hybrid_force), 1e-6
     ends = [robot.pose(robot.integrate(q, s * h * v), "tool0")[:3, 3] for s in (1, -1)]
-    np.testing.assert_allclose(found.output, (ends[0] - ends[1]) / (2 * h), atol=1e-8)
-    np.testing.assert_allclose(found.push, found.output, atol=1e-9)
+    np.testing.assert_allclose(result.output, (ends[0] - ends[1]) / (2 * h), atol=1e-8)
+    np.testing.assert_allclose(result.push, result.output, atol=1e-9)
     testing.assert_passive_port(law, robot, port=hybrid_force, search=200)
     wrong = controllers.PDGravity(robot.with_payload(3.0, (0.0, 0.0, 0.1)), np.full(6, 0.3))
     with pytest.raises(Counterexample, match="not passive"):
@@ -252,8 +252,8 @@ def test_a_metric_that_moves():
     assert testing.contraction_rate(PD(), SLIDER, metric, search=300) == pytest.approx(RATE - 0.5, rel=1e-6)
     coupled = lambda t, q, v, z: np.exp(0.2 * q[0]) * P  # noqa: E731 - P' = 0.2 v P
     reach = {"v": (-1.5, 1.5)}
-    found = testing.contraction_rate(PD(), SLIDER, coupled, search=2000, region=testing.Region(domain=reach))
-    assert found == pytest.approx(RATE - 0.5 * 0.2 * 1.5, rel=1e-4)
+    result = testing.contraction_rate(PD(), SLIDER, coupled, search=2000, region=testing.Region(domain=reach))
+    assert result == pytest.approx(RATE - 0.5 * 0.2 * 1.5, rel=1e-4)
 
 
 def pendulum():

@@ -70,8 +70,8 @@ def accused(law, promise, robot=ARM, **options):
 
 
 def test_a_zero_near_the_bounds_of_the_domain_is_found():
-    found = accused(Periodic(), "definite", region=testing.Region(domain={"q": (-7.0, 7.0)}))
-    turns = (found.state.q - Q_D) / (2.0 * np.pi)
+    result = accused(Periodic(), "definite", region=testing.Region(domain={"q": (-7.0, 7.0)}))
+    turns = (result.state.q - Q_D) / (2.0 * np.pi)
     assert np.abs(turns).max() > 0.9
     np.testing.assert_allclose(turns, np.round(turns), atol=1e-3)
     testing.assert_lyapunov(Periodic(), ARM, region=testing.Region(domain={"q": (-6.0, 6.0)}))

@@ -228,15 +228,15 @@ def test_what_is_to_be_pasted_reproduces_the_numbers(name, capsys):
     t, q, v, z = (scope[name] for name in "tqvz")
     for x, y in zip(error.state, (t, q, v, z)):
         np.testing.assert_array_equal(x, y)
-    found = testing.lyapunov_at(law, ARM, t, q, v, z)
-    assert str(found) in capsys.readouterr().out
+    result = testing.lyapunov_at(law, ARM, t, q, v, z)
+    assert str(result) in capsys.readouterr().out
     if promise == "derivative":
-        assert f"dV/dt = {found.actual:.6g}"[:14] in str(error)
-        assert abs(found.actual - found.promised) > 1e-7 * (abs(found.promised) + found.value) + found.error
+        assert f"dV/dt = {result.actual:.6g}"[:14] in str(error)
+        assert abs(result.actual - result.promised) > 1e-7 * (abs(result.promised) + result.value) + result.error
     elif promise == "rate":
-        assert found.promised > 0.0
+        assert result.promised > 0.0
     else:
-        assert found.value < 1e-8
+        assert result.value < 1e-8
         assert np.linalg.norm(np.concatenate((q - law.q_d, v))) > 0.01
 
 
@@ -339,9 +339,9 @@ def test_differences_settle_on_stiff_loops(robot, seed):
     rng = np.random.default_rng(seed)
     desired = law.reference(1.0)
     q, v = desired.q + 0.5 * rng.normal(size=2 * n), desired.v + 0.5 * rng.normal(size=2 * n)
-    found = testing.lyapunov_at(law, plant, 1.0, q, v)
-    assert found.error <= 1e-6 * (abs(found.promised) + found.value)
-    assert abs(found.actual - found.promised) <= 1e-6 * (abs(found.promised) + found.value) + found.error
+    result = testing.lyapunov_at(law, plant, 1.0, q, v)
+    assert result.error <= 1e-6 * (abs(result.promised) + result.value)
+    assert abs(result.actual - result.promised) <= 1e-6 * (abs(result.promised) + result.value) + result.error
 
 
 class Natural(controllers.SlotineLi):
@@ -559,10 +559,10 @@ class Drawing(Integrating):
     "drawn", [np.zeros(3), np.zeros(0), np.array([np.nan, 0.0]), [1.0, 2.0], "z", 1.0, np.array([1j, 0])], ids=repr
 )
 def test_states_that_are_none_are_not_drawn(drawn):
-    words = (
+    text = (
         r"controller.sample_state\(rng, plant\): expected finite numbers of shape \(2,\) as start\(\) gives them, got"
     )
-    with pytest.raises(ArgumentError, match=words):
+    with pytest.raises(ArgumentError, match=text):
         testing.assert_lyapunov(Drawing(drawn), ARM)
 
 
@@ -589,9 +589,9 @@ def test_states_that_are_drawn_need_a_function():
 )
 def test_one_state_is_looked_at_as_it_is(change, message):
     state = {"controller": Integrating(), "plant": ARM, "t": 0.0, "q": Q_D, "v": np.ones(2), "z": np.array([3.0, 0.0])}
-    found = testing.lyapunov_at(**state)
-    assert found.value == pytest.approx(ARM.kinetic_energy(Q_D, np.ones(2)) + 2.25, rel=1e-12)
-    assert found.promised == -10.0
-    assert found.actual == pytest.approx(-10.0 + 0.5 * 3.0 * 1e-3, rel=1e-9)
+    result = testing.lyapunov_at(**state)
+    assert result.value == pytest.approx(ARM.kinetic_energy(Q_D, np.ones(2)) + 2.25, rel=1e-12)
+    assert result.promised == -10.0
+    assert result.actual == pytest.approx(-10.0 + 0.5 * 3.0 * 1e-3, rel=1e-9)
     with pytest.raises(ArgumentError, match=message):
         testing.lyapunov_at(**(state | change))

@@ -76,20 +76,20 @@ def in_python(kernels):
 
 def kernel_escapes(kernels):
     kernels = in_python(kernels)
-    found = tube_battery.arithmetic_escapes(kernels, steps, trials=24)
+    result = tube_battery.arithmetic_escapes(kernels, steps, trials=24)
     return (
-        found
+        result
         | tube_battery.function_escapes(kernels, steps, trials=24)
         | tube_battery.coefficient_escapes(kernels, steps, 4)
     )
 
 
 def step_escapes(module):
-    found = tube_battery.closed_form_escapes(module) | tube_battery.frame_escapes(module)
-    found |= tube_battery.arithmetic_escapes(taylor_models, module)
+    result = tube_battery.closed_form_escapes(module) | tube_battery.frame_escapes(module)
+    result |= tube_battery.arithmetic_escapes(taylor_models, module)
     for radius in (0.0, 0.05):
-        found |= tube_battery.motion_escapes(module, radius, order=3, step=0.25)
-    return found
+        result |= tube_battery.motion_escapes(module, radius, order=3, step=0.25)
+    return result
 
 
 def test_the_checks_of_kernels_accept_the_code_as_it_is():

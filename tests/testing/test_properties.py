@@ -96,10 +96,10 @@ def break_robot(monkeypatch, wrong):
 
 @pytest.mark.parametrize("robot", ["panda", "three_spheres"])
 def test_right_robots_hold(robot):
-    found = check_robot(models.load(robot), states=5)
-    assert len(found) == 16
-    assert all(c.ok for c in found), [c for c in found if not c.ok]
-    assert any(c.worst > 0.0 for c in found)
+    outcome = check_robot(models.load(robot), states=5)
+    assert len(outcome) == 16
+    assert all(c.ok for c in outcome), [c for c in outcome if not c.ok]
+    assert any(c.worst > 0.0 for c in outcome)
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -130,20 +130,20 @@ def test_the_command_line_exits_with_the_reason(monkeypatch):
     break_robot(monkeypatch, scaled("regressor", 1.001))
     result = invoke("check", "two_link", "--states", "3", "--seed", "7")
     assert result.exit_code == 1
-    words = " ".join(result.output.split())
-    assert words.count("FAILS") == 1
-    assert f"{REGRESSOR}: 0.000999 exceeds 1e-10 at state" in words
-    assert "of seed 7" in words
-    assert "properties hold" not in words
+    text = " ".join(result.output.split())
+    assert text.count("FAILS") == 1
+    assert f"{REGRESSOR}: 0.000999 exceeds 1e-10 at state" in text
+    assert "of seed 7" in text
+    assert "properties hold" not in text
 
 
 def test_an_inertia_that_no_body_has_is_named():
     robot = models.two_link()
     pi = robot.parameters.copy()
     pi[1, 4] = -1.0
-    found = check_robot(dataclasses.replace(robot, parameters=pi), states=1)[0]
-    assert not found.ok
-    assert f"body {robot.body_names[1]!r}" in found.reason
+    outcome = check_robot(dataclasses.replace(robot, parameters=pi), states=1)[0]
+    assert not outcome.ok
+    assert f"body {robot.body_names[1]!r}" in outcome.reason
 
 
 def test_no_states_are_refused():

@@ -30,16 +30,16 @@ OVER = {"friction": (0.0, 3.0), "kp": (0.5 * KP, 2.5 * KP)}
 def test_the_worst_of_a_linear_loop_over_a_box():
     grid = [(growth(f, kp), f, kp) for f in np.linspace(*OVER["friction"], 61) for kp in np.linspace(*OVER["kp"], 61)]
     worst, friction, kp = max(grid)
-    found = testing.worst_case(make, OVER, points=4)
-    assert found.worst.worst == pytest.approx(worst, rel=1e-3)
-    assert found.worst.parameters == pytest.approx({"friction": friction, "kp": kp}, rel=0.05, abs=0.05)
-    middle = found.rows[0]
+    result = testing.worst_case(make, OVER, points=4)
+    assert result.worst.worst == pytest.approx(worst, rel=1e-3)
+    assert result.worst.parameters == pytest.approx({"friction": friction, "kp": kp}, rel=0.05, abs=0.05)
+    middle = result.rows[0]
     assert (middle.label, middle.parameters) == ("middle", {"friction": 1.5, "kp": 1.5 * KP})
     assert middle.worst == pytest.approx(growth(1.5, 1.5 * KP), rel=1e-3)
-    lines = found.table.splitlines()
+    lines = result.table.splitlines()
     for words in ("V' / V [1/s]", "friction", "kp", "least friction", "largest kp", "corner", "worst found"):
         assert any(words in line for line in lines), words
-    assert f"{found.worst.worst:.4g}" in next(line for line in lines if "worst found" in line)
+    assert f"{result.worst.worst:.4g}" in next(line for line in lines if "worst found" in line)
 
 
 @pytest.mark.quick(1)
@@ -69,8 +69,8 @@ def test_an_extreme_inside_the_box_is_climbed_to():
         law.lyapunov = lambda t, q, v, z, plant: gc.Lyapunov(1.0 + 0.0 * q[0], -1e-3 * law.off)
         return SLIDER, law
 
-    found = testing.worst_case(made, {"kp": (0.0, 120.0)}, lambda r: r.promised, search=50, points=0)
-    assert found.worst.parameters["kp"] == 90.0
+    result = testing.worst_case(made, {"kp": (0.0, 120.0)}, lambda r: r.promised, search=50, points=0)
+    assert result.worst.parameters["kp"] == 90.0
 
 
 @pytest.mark.slow

@@ -40,8 +40,8 @@ def test_a_law_on_a_mass_can_be_held_for_as_long_as_the_eigenvalues_say(law):
 
 def test_what_is_looked_at_is_the_discrete_loop():
     x, F = np.array([0.3, -0.4]), np.linalg.matrix_power(held(0.05), 3)
-    found = held_for(PD(), SLIDER, 0.05, 0.7, x[:1], x[1:], horizon=0.15)
-    np.testing.assert_allclose(found, [0.5 * x @ P @ x, 0.5 * (F @ x) @ P @ (F @ x)], rtol=1e-12)
+    result = held_for(PD(), SLIDER, 0.05, 0.7, x[:1], x[1:], horizon=0.15)
+    np.testing.assert_allclose(result, [0.5 * x @ P @ x, 0.5 * (F @ x) @ P @ (F @ x)], rtol=1e-12)
 
 
 @pytest.mark.slow
@@ -62,9 +62,9 @@ def test_a_semidefinite_rate_needs_a_horizon():
     def after(T):
         return growth(T, max(1, int(np.ceil(0.2 / T - 1e-9))), np.diag([KP, MASS]))
 
-    found = testing.largest_control_dt(ENERGY, SLIDER, horizon=0.2, shortest=5e-3, longest=0.5, search=200)
-    assert after(found) <= 1.0 + 1e-9
-    assert max(after(T) for T in np.linspace(found, 1.05 * found, 50)) > 1.0
+    result = testing.largest_control_dt(ENERGY, SLIDER, horizon=0.2, shortest=5e-3, longest=0.5, search=200)
+    assert after(result) <= 1.0 + 1e-9
+    assert max(after(T) for T in np.linspace(result, 1.05 * result, 50)) > 1.0
 
 
 @pytest.mark.slow
@@ -80,8 +80,8 @@ def test_periods_that_work_again_beyond_one_that_does_not_are_no_answer():
     testing.assert_sampled(Pushed(), SLIDER, 0.02, search=100, **options)
     with pytest.raises(Counterexample):
         testing.assert_sampled(Pushed(), SLIDER, 0.011, search=100, **options)
-    found = testing.largest_control_dt(Pushed(), SLIDER, shortest=1e-3, longest=0.02, search=60, **options)
-    assert found < 0.011
+    result = testing.largest_control_dt(Pushed(), SLIDER, shortest=1e-3, longest=0.02, search=60, **options)
+    assert result < 0.011
 
 
 @pytest.mark.slow

@@ -16,8 +16,8 @@ REFUSED = testing.CheckError, ArgumentError
 
 @pytest.fixture(scope="module")
 def proof(tmp_path_factory):
-    found = testing.certify_lyapunov(LAW, ARM, BOX, **CLAIM, levels=False)
-    path = found.save(tmp_path_factory.mktemp("proofs") / "proof.npz")
+    result = testing.certify_lyapunov(LAW, ARM, BOX, **CLAIM, levels=False)
+    path = result.save(tmp_path_factory.mktemp("proofs") / "proof.npz")
     with np.load(path) as file:
         return dict(file)
 

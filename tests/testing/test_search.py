@@ -120,12 +120,12 @@ def test_the_top_of_a_hill_is_found_in_the_domain_and_on_its_edge(exact):
     domain = arm()
     for top in (0.4 * domain.upper, 1.7 * domain.upper):
         value, slope = hill(domain, top)
-        found = worst(value, domain, np.random.default_rng(1), 3000, slope=slope if exact else None)
+        result = worst(value, domain, np.random.default_rng(1), 3000, slope=slope if exact else None)
         best = np.clip(top, domain.lower, domain.upper)
-        assert_close(domain.point(found.state).x, best, 1e-4, np.abs(domain.upper).max())
-        assert found.value == value(found.state)
-        assert found.evaluations <= 3000
-        assert found.starts >= 1500 or found.evaluations < 3000
+        assert_close(domain.point(result.state).x, best, 1e-4, np.abs(domain.upper).max())
+        assert result.value == value(result.state)
+        assert result.evaluations <= 3000
+        assert result.starts >= 1500 or result.evaluations < 3000
 
 
 def test_a_search_is_repeatable_and_ends_where_it_has_found_enough():
@@ -188,9 +188,9 @@ def test_nan_is_the_worst_of_all_and_given_starts_come_first():
         return np.nan if x.q[0] > 1.0 else 0.0
 
     start = domain.state(Point(0.3 * domain.upper))
-    found = worst(value, domain, np.random.default_rng(0), 400, starts=[start])
-    assert np.isnan(found.value)
-    assert found.state.q[0] > 1.0
+    result = worst(value, domain, np.random.default_rng(0), 400, starts=[start])
+    assert np.isnan(result.value)
+    assert result.state.q[0] > 1.0
     np.testing.assert_allclose(seen[0].q, start.q, atol=1e-15)
 
 
@@ -205,8 +205,8 @@ def test_what_does_not_matter_becomes_zero_and_what_does_a_round_number():
         def fails(x):
             return x.v[1] > 0.33 and x.z[0] > 1.2
 
-        found = next(x for x in (domain.state(domain.random(rng)) for _ in range(10_000)) if fails(x))
-        simple = shrunk(fails, found, domain)
+        result = next(x for x in (domain.state(domain.random(rng)) for _ in range(10_000)) if fails(x))
+        simple = shrunk(fails, result, domain)
         assert fails(simple.state)
         assert domain.contains(simple.state)
         assert simple.state.t in (0.5, 1.0, 2.0)
@@ -229,8 +229,8 @@ def test_states_on_groups_stay_on_them():
         assert SO3.residual(x.z) < 1e-12
         return so3.log(x.z)[1] < -0.3 and x.v[2] > 0.2
 
-    found = next(x for x in (domain.state(domain.random(rng)) for _ in range(10_000)) if fails(x))
-    simple = shrunk(fails, found, domain)
+    result = next(x for x in (domain.state(domain.random(rng)) for _ in range(10_000)) if fails(x))
+    simple = shrunk(fails, result, domain)
     np.testing.assert_array_equal(simple.state.q, TREE.neutral())
     scope = {"np": np, "robot": TREE, "controller": type("", (), {"group": SO3})}
     exec(simple.code, scope)

@@ -46,18 +46,18 @@ def slider():
 )
 def test_pd_with_a_cross_term_is_proved(robot, box, options):
     law = controllers.PDGravity(robot, np.full(robot.nv, 0.3), strict=True)
-    found = testing.certify_lyapunov(law, robot, box, **options, **QUICK)
-    assert found.proved, found
-    assert len(found.lemmas) == 3
+    result = testing.certify_lyapunov(law, robot, box, **options, **QUICK)
+    assert result.proved, result
+    assert len(result.lemmas) == 3
 
 
 def test_pd_with_constant_gravity_and_a_cross_term_is_proved_and_confirmed():
     pytest.importorskip("flint")
     law = controllers.PDGravity(ARM, Q_D, 100.0, 20.0, constant=True, strict=True)
     assert law.gravity_margin() > 0.0
-    found = testing.certify_lyapunov(law, ARM, (0.3, 0.6), **QUICK)
-    assert found.proved, found
-    assert testing.recheck_lyapunov(found).startswith("confirmed")
+    result = testing.certify_lyapunov(law, ARM, (0.3, 0.6), **QUICK)
+    assert result.proved, result
+    assert testing.recheck_lyapunov(result).startswith("confirmed")
 
 
 def test_constant_gravity_with_gains_too_weak_for_it_is_refuted():
@@ -69,13 +69,13 @@ def test_constant_gravity_with_gains_too_weak_for_it_is_refuted():
 def test_region_of_attraction_under_pd():
     """All simulations from the boundary of the certified level converge to the equilibrium."""
     law = controllers.PDGravity(ARM, Q_D, strict=True)
-    found = testing.certify_lyapunov(law, ARM, BOX)
-    assert found.region is not None
+    result = testing.certify_lyapunov(law, ARM, BOX)
+    assert result.region is not None
     plant, rng = gc.Plant(ARM), np.random.default_rng(0)
     for _ in range(3):
         x = rng.normal(size=4) * [0.1, 0.1, 1.0, 1.0]
         for _ in range(60):  # V grows along the ray
-            x = x * np.sqrt(found.level / law.lyapunov(0.0, Q_D + x[:2], x[2:], None, plant).value) ** 0.9
+            x = x * np.sqrt(result.level / law.lyapunov(0.0, Q_D + x[:2], x[2:], None, plant).value) ** 0.9
         run = gc.simulate(plant, law, Q_D + x[:2], x[2:], 4.0, 1e-3)
         assert np.abs(run.q[-1] - Q_D).max() < 1e-3
         assert (np.abs(run.q - Q_D).max(0) <= BOX[0]).all()
@@ -124,9 +124,9 @@ class Heavy:
 
 def test_a_v_in_numbers_is_semidefinite_for_the_model_and_not_for_others():
     """Its rate is the claimed one if the mass is 1 kg; with another mass v' differs."""
-    found = testing.certify_lyapunov(Heavy(), slider(), BOX, **QUICK)
-    assert found.status == "semidefinite", found
-    assert found.form == "the promised rate"
+    result = testing.certify_lyapunov(Heavy(), slider(), BOX, **QUICK)
+    assert result.status == "semidefinite", result
+    assert result.form == "the promised rate"
     other = testing.certify_lyapunov(Heavy(), slider(), BOX, parameters=0.1, outside=0.05, **QUICK)
     assert other.form != "the promised rate"
     assert other.status != "proved"
@@ -150,10 +150,10 @@ def test_a_coordinate_within_a_sine_is_one_that_v_dot_depends_on(monkeypatch):
     monkeypatch.setattr(
         lyapunov_certificates, "search", lambda e, *_, **__: LargestExcess(-1e-30, np.array([0.0, 0.1]), e.model)
     )
-    found = testing.certify_lyapunov(Turning(), slider(), (1.0, 0.5), levels=False, budget=2_000)
-    assert found.form == "power, without M^-1"
-    assert found.status != "semidefinite", found
-    assert not any("V' <= 0" in claim.statement and claim.status == "proved" for claim in found.claims)
+    result = testing.certify_lyapunov(Turning(), slider(), (1.0, 0.5), levels=False, budget=2_000)
+    assert result.form == "power, without M^-1"
+    assert result.status != "semidefinite", result
+    assert not any("V' <= 0" in claim.statement and claim.status == "proved" for claim in result.claims)
 
 
 def test_strict_wants_joints_with_one_degree_of_freedom():
@@ -186,16 +186,16 @@ class HighPower:
 
 def test_what_is_positive_below_rounding_is_not_refuted():
     law = HighPower()
-    found = testing.certify_lyapunov(law, law.robot, (1.0, 1.0), levels=False, budget=2_000)
-    assert found.status == "undecided", found
-    assert "zero to rounding at" in str(found)
+    result = testing.certify_lyapunov(law, law.robot, (1.0, 1.0), levels=False, budget=2_000)
+    assert result.status == "undecided", result
+    assert "zero to rounding at" in str(result)
 
 
 @pytest.mark.slow
 def test_puma_under_pd_is_semidefinite_and_v_is_decided():
     robot = models.puma560()
-    found = testing.certify_lyapunov(controllers.PDGravity(robot, np.full(6, 0.3)), robot, (0.3, 0.6), **QUICK)
-    assert found.status == "semidefinite", found
+    result = testing.certify_lyapunov(controllers.PDGravity(robot, np.full(6, 0.3)), robot, (0.3, 0.6), **QUICK)
+    assert result.status == "semidefinite", result
 
 
 def test_a_surface_of_zeros_is_found_where_there_is_one():
@@ -204,9 +204,9 @@ def test_a_surface_of_zeros_is_found_where_there_is_one():
     for strict in (False, True):
         law = controllers.Passivity(ARM, hold(ARM, Q_D), 5.0, 20.0, strict=strict)
         e = equations(law, gc.Plant(ARM), Q_D)
-        found = zero_on_surface(e, e.value, x, half)
-        assert (found is None) == strict
-        if found is not None:
-            np.testing.assert_allclose(found[2:], -5.0 * found[:2], rtol=1e-12)
-            np.testing.assert_array_equal(found[:2], x[:2])
+        result = zero_on_surface(e, e.value, x, half)
+        assert (result is None) == strict
+        if result is not None:
+            np.testing.assert_allclose(result[2:], -5.0 * result[:2], rtol=1e-12)
+            np.testing.assert_array_equal(result[:2], x[:2])
     assert zero_on_surface(e, e.value, x, half) is None

@@ -26,10 +26,10 @@ def test_a_wrong_coriolis_matrix_fails_with_the_state_that_breaks_it():
 
     with pytest.raises(AssertionError, match=r"Mdot - 2C is not skew") as caught:
         testing.assert_skew_symmetric(robot, plain)
-    words = str(caught.value)
+    texts = str(caught.value)
     numbers = {}
     for name in ("s", "q", "v"):
-        tail = words.split(f"for {name} = " if name == "s" else f"{name} = [", 1)[1].lstrip("[")
+        tail = texts.split(f"for {name} = " if name == "s" else f"{name} = [", 1)[1].lstrip("[")
         numbers[name] = np.array([float(x) for x in tail.split("]")[0].split(",")])
     N = robot.mass_matrix_rate(numbers["q"], numbers["v"]) - 2 * plain(numbers["q"], numbers["v"])
     assert abs(numbers["s"] @ N @ numbers["s"]) > 0.01
@@ -274,8 +274,8 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_wrong_lyapunov_function_is_caught(name):
-    terms, words = BROKEN[name]
-    with pytest.raises(AssertionError, match=words):
+    terms, texts = BROKEN[name]
+    with pytest.raises(AssertionError, match=texts):
         testing.assert_lyapunov(PD(terms), ARM, runs=0)
 
 

@@ -103,7 +103,7 @@ def test_every_way_is_what_python_does(f):
         if f is law and np.isnan(x).any():  # of max and min
             continue
         values = evaluate(trace.graph, [*trace.outputs, *([] if trace.flag is None else [trace.flag])], [[], x])
-        found, good = values[: len(trace.outputs)], trace.flag is None or values[-1]
+        result, good = values[: len(trace.outputs)], trace.flag is None or values[-1]
         try:
             expected = np.ravel(f(x)).astype(float)
         except (RuntimeError, ValueError, ZeroDivisionError):
@@ -111,7 +111,7 @@ def test_every_way_is_what_python_does(f):
             continue
         if good:
             with_results += 1
-            np.testing.assert_allclose(np.array(found, float), expected, rtol=1e-12, atol=1e-14, err_msg=str(x))
+            np.testing.assert_allclose(np.array(result, float), expected, rtol=1e-12, atol=1e-14, err_msg=str(x))
         else:
             assert np.isnan(x).any() or not np.isfinite(expected).all() or x[0] > 30.0, x
     assert with_results > 100
@@ -175,9 +175,9 @@ def test_fewer_turns_of_a_loop_where_there_would_be_too_many_paths():
 
     trace = traced(wrapped, 4)
     near, far = np.array([0.0, 4.0, 7.0, -1.0]), np.array([0.0, 40.0, 7.0, -1.0])
-    found = evaluate(trace.graph, [*trace.outputs, trace.flag], [[], near])
-    np.testing.assert_allclose(found[:-1], wrapped(near), atol=1e-14)
-    assert found[-1]
+    result = evaluate(trace.graph, [*trace.outputs, trace.flag], [[], near])
+    np.testing.assert_allclose(result[:-1], wrapped(near), atol=1e-14)
+    assert result[-1]
     assert not evaluate(trace.graph, [trace.flag], [[], far])[0]
 
 

@@ -60,9 +60,9 @@ def test_one_state_is_what_python_returns(name):
     call, rng = trace(f, *shapes).to_llvm(), np.random.default_rng(1)
     for _ in range(5):
         arguments = [rng.normal(size=shape) if shape else float(rng.normal()) for shape in shapes]
-        found, expected = call(*arguments), f(*arguments)
-        assert isinstance(found, tuple) == isinstance(expected, tuple)
-        for x, y in zip(tupled(found), tupled(expected), strict=True):
+        outcome, expected = call(*arguments), f(*arguments)
+        assert isinstance(outcome, tuple) == isinstance(expected, tuple)
+        for x, y in zip(tupled(outcome), tupled(expected), strict=True):
             assert np.shape(x) == np.shape(y)
             np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-13)
 
@@ -73,12 +73,12 @@ def test_many_states(name, lead):
     f, shapes = CASES[name]
     call, rng = trace(f, *shapes).to_llvm(), np.random.default_rng(2)
     arguments = [rng.normal(size=(*lead, *shape)) for shape in shapes]
-    found = tupled(call(*arguments))
+    outcome = tupled(call(*arguments))
     for x in np.ndindex(*lead):
         one = tupled(f(*(a[x] if shape else float(a[x]) for a, shape in zip(arguments, shapes))))
-        for y, expected in zip(found, one, strict=True):
+        for y, expected in zip(outcome, one, strict=True):
             np.testing.assert_allclose(y[x], expected, rtol=1e-12, atol=1e-13)
-    assert all(y.shape[: len(lead)] == lead for y in found)
+    assert all(y.shape[: len(lead)] == lead for y in outcome)
 
 
 def of_a_domain(x):
@@ -100,9 +100,9 @@ def test_derivatives_are_those_of_differences_in_python():
     rng, h = np.random.default_rng(3), 1e-6
     for f, shapes in CASES.values():
         for k, shape in enumerate(shapes):
-            made = trace(f, *shapes).derivative(k)
+            created = trace(f, *shapes).derivative(k)
             point = [rng.normal(size=own) if own else float(rng.normal()) for own in shapes]
-            found = tupled(made.to_llvm()(*point))
+            outcome = tupled(created.to_llvm()(*point))
             values = tupled(f(*point))
             for j in np.ndindex(*shape):
                 sides = []
@@ -110,7 +110,7 @@ def test_derivatives_are_those_of_differences_in_python():
                     moved = [np.array(x, float) for x in point]
                     moved[k][j] += sign * h
                     sides.append(tupled(f(*(x if own else float(x) for x, own in zip(moved, shapes)))))
-                for y, value, up, down in zip(found, values, *sides, strict=True):
+                for y, value, up, down in zip(outcome, values, *sides, strict=True):
                     assert np.shape(y) == (*np.shape(value), *shape)
                     slope = (np.asarray(up) - np.asarray(down)) / (2.0 * h)
                     np.testing.assert_allclose(np.asarray(y)[(..., *j)], slope, rtol=1e-7, atol=1e-7)
@@ -139,8 +139,8 @@ def test_enclosures_hold_all_values(name):
 
 
 def test_an_enclosure_is_tight_and_says_where_nothing_is_known():
-    made = trace(lambda x: x * x + 1.0, ())
-    lo, hi = made.enclose((-1.0, 2.0))
+    created = trace(lambda x: x * x + 1.0, ())
+    lo, hi = created.enclose((-1.0, 2.0))
     assert 1.0 - 1e-12 < lo <= 1.0
     assert 5.0 <= hi < 5.0 + 1e-12
     assert trace(lambda x: 1.0 / x, ()).enclose((-1.0, 2.0)) == (-np.inf, np.inf)
@@ -189,13 +189,13 @@ STATE = {"gain": 1.0}
 def test_what_depends_on_more_than_its_arguments_is_refused_at_every_use():
     with pytest.raises(UntraceableError, match="f: traced, it differs from Python"):
         trace(counting(), ())
-    made = trace(lambda x: STATE["gain"] * x[0], 2)
+    created = trace(lambda x: STATE["gain"] * x[0], 2)
     STATE["gain"] = 2.0
     try:
         with pytest.raises(UntraceableError, match="f: compiled, it differs from Python"):
-            made.to_llvm()
+            created.to_llvm()
         with pytest.raises(UntraceableError, match="outside of the bounds"):
-            made.enclose(([1.0, 0.0], [1.5, 0.0]))
+            created.enclose(([1.0, 0.0], [1.5, 0.0]))
     finally:
         STATE["gain"] = 1.0
 
@@ -227,8 +227,8 @@ def test_what_is_refused(f, shapes, error, words):
 
 
 def test_bad_arguments():
-    made = trace(pendulum, 2, ())
-    call = made.to_llvm()
+    created = trace(pendulum, 2, ())
+    call = created.to_llvm()
     for arguments, words in (
         ((np.zeros(2),), "arguments: expected 2, got 1"),
         ((np.zeros(3), 0.0), r"x: expected shape"),
@@ -243,9 +243,9 @@ def test_bad_arguments():
         (([[1.0, 0.0], [0.0, 1.0]], [0.0, 1.0]), r"boxes\[0\]: expected \(lo, hi\) with lo <= hi"),
     ):
         with pytest.raises(ArgumentError, match=words):
-            made.enclose(*boxes)
+            created.enclose(*boxes)
     with pytest.raises(ArgumentError, match="argument: expected a whole number from 0 to 1"):
-        made.derivative(2)
+        created.derivative(2)
 
 
 class Scaled:
@@ -291,11 +291,11 @@ def test_no_robot_is_imported():
 @pytest.mark.parametrize("exponent", [-3.0, -2.0, -1.0, 1.0, 2.0, 3.0, 5.0, 0.5, 2.5])
 def test_enclosures_of_powers(exponent):
     """A power of positive numbers increases or decreases: its ends are its values at the ends."""
-    made = trace(lambda x: np.power(x, exponent), ())
+    created = trace(lambda x: np.power(x, exponent), ())
     ends = sorted((0.3**exponent, 1.7**exponent))
-    lo, hi = made.enclose((0.3, 1.7))
+    lo, hi = created.enclose((0.3, 1.7))
     assert lo <= ends[0] <= ends[1] <= hi
     np.testing.assert_allclose((lo, hi), ends, rtol=1e-12)
     if exponent == int(exponent) and exponent > 0:
-        lo, hi = made.enclose((-0.5, 0.3))
+        lo, hi = created.enclose((-0.5, 0.3))
         assert lo <= min((-0.5) ** exponent, 0.0) <= 0.3**exponent <= hi

@@ -16,10 +16,10 @@ COUNT, POINTS = 100, 24
 def in_python(f, point):
     """f's numbers, or the exception that it raises."""
     try:
-        found = np.asarray(f(*(np.copy(x) if np.ndim(x) else x for x in point)))
+        result = np.asarray(f(*(np.copy(x) if np.ndim(x) else x for x in point)))
     except Exception as error:
         return error
-    return TypeError("complex") if np.iscomplexobj(found) else found.astype(float)
+    return TypeError("complex") if np.iscomplexobj(result) else result.astype(float)
 
 
 def agree(a, b):
@@ -55,14 +55,14 @@ def outcome(seed):
         return "raises"
     compiled = compiled_or_refusal(f)
     if isinstance(compiled, Exception):
-        known = isinstance(compiled, UntraceableError) or "a function that returns numbers" in str(compiled)
-        assert known, f"{compiled!r}\n{text}"
+        reference = isinstance(compiled, UntraceableError) or "a function that returns numbers" in str(compiled)
+        assert reference, f"{compiled!r}\n{text}"
         assert "differs from Python" not in str(compiled), text
         return "refused"
     rng = np.random.default_rng(seed)
     for point, value in zip(points(seed, POINTS), values):
-        found = in_python(compiled, point)
-        assert agree(value, found) or jumps(f, point, value, rng), f"{point}: {value!r}, compiled {found!r}\n{text}"
+        result = in_python(compiled, point)
+        assert agree(value, result) or jumps(f, point, value, rng), f"{point}: {value!r}, compiled {result!r}\n{text}"
     return "traced"
 
 

@@ -76,9 +76,9 @@ class Page:
 
     def run(self, script):
         """The value of an expression."""
-        found = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        result = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
 
     def wait(self, script, seconds=60.0):
         """Wait until an expression is true, and return its value."""
@@ -104,7 +104,7 @@ class Page:
 @contextlib.contextmanager
 def chromium():
     """A Page of a separate browser; the test is skipped without one."""
-    program = next((found for name in NAMES if (found := shutil.which(name))), None)
+    program = next((result for name in NAMES if (result := shutil.which(name))), None)
     if program is None:
         pytest.skip("no Chromium on this machine")
     from websockets.sync.client import connect

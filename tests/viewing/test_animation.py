@@ -48,8 +48,8 @@ def test_a_body_that_ends_where_it_begins_is_the_ellipsoid_with_its_inertia():
     body = gc.Body("moon", None, gc.Joint.free(), None, inertia.from_com(mass, (0, 0, 0), about_centre))
     (mesh,) = shapes.capsules(gc.Robot.build([body]))
     volume, _, second = volume_integrals(mesh.vertices, mesh.faces)
-    found = mass / volume * (np.trace(second) * np.eye(3) - second)
-    np.testing.assert_allclose(found, about_centre, rtol=0.1, atol=0.05 * np.trace(about_centre))
+    result = mass / volume * (np.trace(second) * np.eye(3) - second)
+    np.testing.assert_allclose(result, about_centre, rtol=0.1, atol=0.05 * np.trace(about_centre))
 
 
 def test_links_go_from_joint_to_joint():

@@ -131,8 +131,10 @@ def test_residuals_stand_over_velocity_with_their_histogram_and_autocorrelation(
 
 
 def test_parameters_show_what_is_known_found_and_given(drawn, tmp_path):
-    known = fits.Intervals(["m1", "x" * 80], "ols", np.array([2.0, -1.0]), np.array([0.1, 1.0]))
-    path = view.parameters(known, np.array([1.0, 0.0]), ("ridge", np.array([1.8, 0.0])), tmp_path / "parameters.png")
+    reference = fits.Intervals(["m1", "x" * 80], "ols", np.array([2.0, -1.0]), np.array([0.1, 1.0]))
+    path = view.parameters(
+        reference, np.array([1.0, 0.0]), ("ridge", np.array([1.8, 0.0])), tmp_path / "parameters.png"
+    )
     assert imread(path).std() > 0.02
     (ax,) = drawn[0].axes
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["ridge", "model given", "ols, 95 %"]
@@ -142,19 +144,19 @@ def test_parameters_show_what_is_known_found_and_given(drawn, tmp_path):
 
 @pytest.mark.parametrize("half", [None, np.array([0.4, 2.0])])
 def test_intervals_are_drawn_as_wide_as_they_are(half, drawn, tmp_path):
-    known = fits.Intervals(["a", "b"], "ols", np.array([2.0, -1.0]), np.array([0.1, 1.0]), half)
-    view.parameters(known, np.zeros(2), None, tmp_path / "parameters.png")
+    reference = fits.Intervals(["a", "b"], "ols", np.array([2.0, -1.0]), np.array([0.1, 1.0]), half)
+    view.parameters(reference, np.zeros(2), None, tmp_path / "parameters.png")
     (ax,) = drawn[0].axes
     (bars,) = [c.lines[2][0] for c in ax.containers]
     widths = [float(np.ptp(segment[:, 0])) for segment in bars.get_segments()]
-    expected = 1.96 * known.std if half is None else half
+    expected = 1.96 * reference.std if half is None else half
     np.testing.assert_allclose(widths, 2.0 * expected / [2.0, 3.0])
 
 
 def test_what_lies_outside_the_axis_is_an_arrow_with_its_number(drawn, tmp_path):
-    known = fits.Intervals(["a", "b", "c"], "ols", np.array([2.0, -1.0, 1.0]), np.array([0.1, 0.1, 0.1]))
+    reference = fits.Intervals(["a", "b", "c"], "ols", np.array([2.0, -1.0, 1.0]), np.array([0.1, 0.1, 0.1]))
     given, other = np.array([9.0, 1.0, 1.0]), np.array([2.0, -1.0, -5.0])
-    view.parameters(known, given, ("ridge", other), tmp_path / "parameters.png")
+    view.parameters(reference, given, ("ridge", other), tmp_path / "parameters.png")
     (ax,) = drawn[0].axes
     assert sorted(text.get_text() for text in ax.texts) == ["-5", "4.5"]  # sizes: 9 / 2, -5 / 1
     low, high = ax.get_xlim()
@@ -175,8 +177,8 @@ def test_pictures_for_pages_are_small_and_safe_whatever_joints_are_called(name):
         assert len(svg) < 100_000
     said = [element.text for element in etree.fromstring(pictures[0][1]).iter("text")]
     assert "time [s]" in said  # text is text
-    known = fits.Intervals([name, "m1 + 0.051853 m2"], "ols", np.ones(2), np.ones(2))
-    svg = view.parameter_picture(known, np.ones(2), None)
+    reference = fits.Intervals([name, "m1 + 0.051853 m2"], "ols", np.ones(2), np.ones(2))
+    svg = view.parameter_picture(reference, np.ones(2), None)
     labels = [element.text for element in etree.fromstring(svg).iter("text")]
     assert {name, "m1 + 0.051853 m2"} <= set(labels)  # numbers in names are not rounded
 

@@ -259,5 +259,5 @@ def test_signals_and_limits_are_drawn(tmp_path):
     run = gc.simulate(gc.Plant(robot), Talking(), q0, v0, 0.02, 1e-3)
     assert run.monitors["effort_limits"].ok
     assert not run.monitors["velocity_limits"].ok
-    found = plots.plot_run(run, tmp_path)
-    assert {p.stem for p in found} == {"overview", "tracking", "torques", "signals", "monitors"}
+    result = plots.plot_run(run, tmp_path)
+    assert {p.stem for p in result} == {"overview", "tracking", "torques", "signals", "monitors"}

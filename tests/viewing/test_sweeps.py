@@ -56,8 +56,8 @@ def test_listed_samples_are_dots_and_one_dimension_is_a_line():
 
 @pytest.mark.parametrize("sizes", [{"a": 1, "b": 1}, {"a": 200, "b": 2}, {"a": 3}])
 def test_a_file_a_measure(sizes, tmp_path):
-    words = {"a": [f"word {k}" for k in range(sizes["a"])]}
-    assert plot_sweep(table_over(words, sizes), tmp_path) == [tmp_path / "peak.png"]
+    text = {"a": [f"word {k}" for k in range(sizes["a"])]}
+    assert plot_sweep(table_over(text, sizes), tmp_path) == [tmp_path / "peak.png"]
     assert [p.name for p in tmp_path.iterdir()] == ["peak.png"]
 
 

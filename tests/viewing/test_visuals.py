@@ -46,8 +46,8 @@ def drawn(robot):
     """(that of the base, that of the link); no warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = visuals.meshes(robot)
-    return tuple(next(m for m in found if m.body == body) for body in (-1, 0))
+        result = visuals.meshes(robot)
+    return tuple(next(m for m in result if m.body == body) for body in (-1, 0))
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,10 @@ def test_what_is_missing_is_named_once_and_drawn_as_capsules(tmp_path):
     (tmp_path / "broken.stl").write_bytes(b"solid nothing")
     text = urdf('<mesh filename="package://gone/a.stl"/>')
     with pytest.warns(UserWarning, match=r"arm: not there.*package://gone/a\.stl.*drawn as capsules where") as seen:
-        found = visuals.meshes(models.load_urdf(text))
+        result = visuals.meshes(models.load_urdf(text))
     assert len(seen) == 1
-    assert {m.body for m in found} == {-1, 0}
-    assert any(m.colour is None for m in found)  # a capsule
+    assert {m.body for m in result} == {-1, 0}
+    assert any(m.colour is None for m in result)  # a capsule
     with pytest.warns(UserWarning, match=r"broken\.stl"):
         visuals.meshes(models.load_urdf(urdf(f'<mesh filename="{tmp_path}/broken.stl"/>')))
     file = tmp_path / "arm.urdf"
@@ -132,9 +132,9 @@ def test_what_is_missing_is_named_once_and_drawn_as_capsules(tmp_path):
     robot = models.load_urdf(file)
     file.unlink()
     with pytest.warns(UserWarning, match=r"arm\.urdf.*drawn as capsules$"):
-        found = visuals.meshes(robot)
-    assert all(m.colour is None for m in found)
-    assert len(found) == len(shapes.capsules(robot))
+        result = visuals.meshes(robot)
+    assert all(m.colour is None for m in result)
+    assert len(result) == len(shapes.capsules(robot))
 
 
 def test_loading_opens_no_mesh_and_looks_stay_with_the_robot(tmp_path, monkeypatch):

@@ -139,10 +139,10 @@ for name, public in public_callables().items():
     module, _, method = name.partition(".")
     term = module == "Robot" and public.of_instance and method not in (*BUILDERS, *CONFIGURATIONS, "inverse_kinematics")
     if (term or module in OF_ROBOTS) and name not in EXAMPLES:
-        given = {p: ROBOT if p == "robot" else ARGUMENTS[p] for p in parameters(public) if p in {"robot", *ARGUMENTS}}
+        inputs = {p: ROBOT if p == "robot" else ARGUMENTS[p] for p in parameters(public) if p in {"robot", *ARGUMENTS}}
         if module in ("closed_forms", "factored"):  # complex, for the complex step
-            given |= {p: Argument(x, "complex") for p, x in given.items() if isinstance(x, np.ndarray)}
-        EXAMPLES[name] = Example(given, ROBOT if term else None)
+            inputs |= {p: Argument(x, "complex") for p, x in inputs.items() if isinstance(x, np.ndarray)}
+        EXAMPLES[name] = Example(inputs, ROBOT if term else None)
 SIX = models.ur10()  # moves the robot's frames in all directions
 EXAMPLES["operational_space.inertia"] = Example(
     {

@@ -70,7 +70,7 @@ def _value(op, *rest, known, arrays):
     if args[0] <= BOUNDS.get(op, -mpmath.inf):  # where mpmath answers infinity
         return None
     try:
-        found = FUNCTIONS[op](*args)
+        result = FUNCTIONS[op](*args)
     except (ZeroDivisionError, ValueError):
         return None
-    return found if mpmath.isfinite(found) and not isinstance(found, mpmath.mpc) else None
+    return result if mpmath.isfinite(result) and not isinstance(result, mpmath.mpc) else None

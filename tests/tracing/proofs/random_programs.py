@@ -67,17 +67,19 @@ def made(op, a, b, c):
 def function_of(program, constants):
     """A trace whose outputs are all that the program computes."""
     graph = Graph()
-    known = [graph.load(1, k) for k in range(INPUTS)]
+    reference = [graph.load(1, k) for k in range(INPUTS)]
     for op, *at in program:
-        i, j, k = (n % len(known) for n in at)
-        second = constants[at[1] % len(constants)] if at[2] % 3 == 0 and op in BINARY and op != "where" else known[j]
+        i, j, k = (n % len(reference) for n in at)
+        second = (
+            constants[at[1] % len(constants)] if at[2] % 3 == 0 and op in BINARY and op != "where" else reference[j]
+        )
         try:
-            y = made(op, known[i], second, known[k])
+            y = made(op, reference[i], second, reference[k])
         except ZeroDivisionError:
             continue
         if not isinstance(y, float):
-            known.append(y)
-    outputs = tuple(y.index for y in known)
+            reference.append(y)
+    outputs = tuple(y.index for y in reference)
     return Trace(graph, (INPUTS,), outputs, (len(outputs),), None)
 
 

@@ -41,10 +41,10 @@ def test_functions_are_within_half_of_what_is_allowed_for(name):
     rng, worst = np.random.default_rng(1), 0.0
     for lo, hi in RANGES[name]:
         x = rng.uniform(lo, hi, (2000, 1))
-        found = run(x)[0][:, 0]
+        result = run(x)[0][:, 0]
         with mpmath.workdps(40):
             exact = [getattr(mpmath, name)(mpmath.mpf(y)) for y in x[:, 0].tolist()]
-            errors = [float(abs(mpmath.mpf(y) - z)) for y, z in zip(found.tolist(), exact)]
+            errors = [float(abs(mpmath.mpf(y) - z)) for y, z in zip(result.tolist(), exact)]
             sizes = [float(abs(z)) for z in exact]
         if name == "sin":
             allowed = np.minimum(1.0, np.abs(x[:, 0])) * intervals.WAVE
@@ -60,10 +60,10 @@ def test_angles_are_within_half_of_what_is_allowed_for():
     run = compiled(traced(lambda x: np.arctan2(x[0], x[1]), (2,)).trace, np.empty(0))
     rng = np.random.default_rng(2)
     x = rng.normal(size=(4000, 2)) * 10.0 ** rng.integers(-6, 7, (4000, 2))
-    found = run(x)[0][:, 0]
+    result = run(x)[0][:, 0]
     with mpmath.workdps(40):
         exact = [mpmath.atan2(a, b) for a, b in x.tolist()]
-        worst = max(float(abs((mpmath.mpf(y) - z) / z)) for y, z in zip(found.tolist(), exact))
+        worst = max(float(abs((mpmath.mpf(y) - z) / z)) for y, z in zip(result.tolist(), exact))
     assert worst < 0.5 * intervals.ULPS["atan2"] * intervals.EPS
 
 
@@ -73,18 +73,18 @@ def test_a_wave_reaches_its_extrema_between_the_ends(name, shift):
     ends = np.arange(-12.5, 13.0, 0.7)
     a, b = np.meshgrid(ends, ends)
     lo, hi = a[a <= b], b[a <= b]
-    found = Enclosure(traced(lambda x: getattr(np, name)(x[0]), (1,)).trace)(lo[:, None], hi[:, None])
+    result = Enclosure(traced(lambda x: getattr(np, name)(x[0]), (1,)).trace)(lo[:, None], hi[:, None])
     turns_lo, turns_hi = ((x + shift) / (2 * math.pi) for x in (lo, hi))
     has_top = np.floor(turns_hi - 0.25) > np.floor(turns_lo - 0.25)
     has_bottom = np.floor(turns_hi + 0.25) > np.floor(turns_lo + 0.25)
     f = getattr(np, name)
     least = np.where(has_bottom, -1.0, np.minimum(f(lo), f(hi)))
     most = np.where(has_top, 1.0, np.maximum(f(lo), f(hi)))
-    assert (found[0][:, 0] <= least).all()
-    assert (most <= found[1][:, 0]).all()
+    assert (result[0][:, 0] <= least).all()
+    assert (most <= result[1][:, 0]).all()
     short = hi - lo < 3.0
-    assert np.allclose(found[0][short, 0], least[short], rtol=0.0, atol=1e-15)
-    assert np.allclose(found[1][short, 0], most[short], rtol=0.0, atol=1e-15)
+    assert np.allclose(result[0][short, 0], least[short], rtol=0.0, atol=1e-15)
+    assert np.allclose(result[1][short, 0], most[short], rtol=0.0, atol=1e-15)
 
 
 def test_powers_know_that_their_factors_move_together():

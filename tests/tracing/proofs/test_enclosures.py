@@ -81,9 +81,9 @@ def test_comparisons_are_certain_where_all_numbers_or_none_compare(op, compared)
     ends = [(a, b) for a in range(4) for b in range(a, 4)]
     for x, y in itertools.product(ends, ends):
         halves = [[0.5 * k for k in range(2 * a, 2 * b + 1)] for a, b in (x, y)]
-        found = [compared(u, v) for u, v in itertools.product(*halves)]
+        result = [compared(u, v) for u, v in itertools.product(*halves)]
         truth = TOTAL[op](Interval(*map(float, x)), Interval(*map(float, y)))
-        assert (truth.yes, truth.no) == (all(found), not any(found)), (x, y)
+        assert (truth.yes, truth.no) == (all(result), not any(result)), (x, y)
 
 
 def test_whole_numbers_jump():
@@ -127,8 +127,8 @@ def test_every_processor_finds_the_same(lanes, monkeypatch):
     hi = lo + rng.exponential(0.3, (203, 3))
     expected = Enclosure(trace)(lo, hi)
     monkeypatch.setattr(host, "lanes", lambda: lanes)
-    found = Enclosure(trace)(lo, hi)
-    assert np.array_equal(found, expected)
+    result = Enclosure(trace)(lo, hi)
+    assert np.array_equal(result, expected)
 
 
 def test_remainders_of_unknown_quotients_reach_half_of_the_divisor():

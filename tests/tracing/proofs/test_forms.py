@@ -37,32 +37,32 @@ def test_bounds_hold_at_every_point(case):
     claim = claim_of_case(trace, ends[2])
     forms = Forms(claim)
     lo, hi = np.clip(ends[..., 0], -50.0, 50.0), np.clip(ends[..., 1], -50.0, 50.0)
-    found = forms(lo, hi)
-    assert not np.isnan(found.upper).any()
+    result = forms(lo, hi)
+    assert not np.isnan(result.upper).any()
     for k in range(len(lo)):
-        assert (lo[k] <= found.point[k]).all()
-        assert (found.point[k] <= hi[k]).all()
-        for x in (*points_in(lo[k], hi[k], weights), found.point[k]):
+        assert (lo[k] <= result.point[k]).all()
+        assert (result.point[k] <= hi[k]).all()
+        for x in (*points_in(lo[k], hi[k], weights), result.point[k]):
             x = np.clip(x, lo[k], hi[k])
             f, g = exact_values(claim.trace, x)
             if f is None:
-                assert found.upper[k] == math.inf, x
+                assert result.upper[k] == math.inf, x
             elif f != TOO_MUCH:
-                assert f <= mpmath.mpf(found.upper[k]), (x, f, found.upper[k], found.how[k])
+                assert f <= mpmath.mpf(result.upper[k]), (x, f, result.upper[k], result.how[k])
             if g is None:
-                assert not found.excluded[k] > 0.0
-            elif g != TOO_MUCH and found.excluded[k] > 0.0:
+                assert not result.excluded[k] > 0.0
+            elif g != TOO_MUCH and result.excluded[k] > 0.0:
                 assert g > 0.0
-        f, g = exact_values(claim.trace, found.point[k])
+        f, g = exact_values(claim.trace, result.point[k])
         if f is not None and TOO_MUCH not in (f, g):
-            assert mpmath.mpf(found.value[k]) <= f
-            assert g is None or g <= mpmath.mpf(found.admitted[k])
+            assert mpmath.mpf(result.value[k]) <= f
+            assert g is None or g <= mpmath.mpf(result.admitted[k])
 
 
 @pytest.mark.parametrize("f", [lambda x: x[0] / 0.0, lambda x: x[0] * (1.0 - x[1] / 0.0)], ids=["simple", "within"])
 def test_a_division_by_zero_bounds_nothing(f):
-    found = Forms(claim_of(f, [(0.0, 3.0)] * 2))(np.zeros((1, 2)), np.ones((1, 2)))
-    assert found.upper[0] == math.inf
+    result = Forms(claim_of(f, [(0.0, 3.0)] * 2))(np.zeros((1, 2)), np.ones((1, 2)))
+    assert result.upper[0] == math.inf
 
 
 @settings(max_examples=40, deadline=None)
@@ -100,9 +100,9 @@ def test_the_mean_value_form_is_of_second_order():
     claim = claim_of(lambda x: 2.0 * x[0] - x[0] ** 2 + 2.0 * x[1] - x[1] ** 2, [(0.0, 3.0)] * 2)
     forms, excess = Forms(claim), []
     for width in (0.1, 0.01, 0.001):
-        found = forms(np.full((1, 2), 1.0 - width), np.full((1, 2), 1.0 + 2.0 * width))
-        assert found.how[0] == MEAN_VALUE
-        excess.append(found.upper[0] - 2.0)
+        result = forms(np.full((1, 2), 1.0 - width), np.full((1, 2), 1.0 + 2.0 * width))
+        assert result.how[0] == MEAN_VALUE
+        excess.append(result.upper[0] - 2.0)
     assert np.allclose(-np.diff(np.log10(excess)), 2.0, atol=0.05), excess
 
 
@@ -146,8 +146,8 @@ def test_the_number_of_boxes_is_estimated_from_below(margin):
 def test_a_box_too_small_to_be_cut_is_left():
     """x + y <= 2 up to x = y = 1: true, but not in rounded arithmetic; a corner of the last few digits is left."""
     for box in ([(1.0, 1.0), (1.0, 1.0)], [(1.0, 1.0), (0.0, 1.0)], [(0.0, 1.0)] * 2):
-        found = certify(lambda x: x[0] + x[1] - 2.0, box, boxes=1e5)
-        assert found.status == "undecided", found
-        assert 0 < len(found.left.lo) < 100
-        assert (found.left.hi == 1.0).any()
-        assert 0.0 < found.left.worst < 1e-14
+        result = certify(lambda x: x[0] + x[1] - 2.0, box, boxes=1e5)
+        assert result.status == "undecided", result
+        assert 0 < len(result.left.lo) < 100
+        assert (result.left.hi == 1.0).any()
+        assert 0.0 < result.left.worst < 1e-14

@@ -88,8 +88,8 @@ def test_degrees():
 
 def test_substitution_folds():
     graph, (x, y) = inputs(2)
-    found = substituted(graph, [add(mul(x, y), unary("cos", x))], {x.index: 0.0})
-    assert found == [1.0]
+    result = substituted(graph, [add(mul(x, y), unary("cos", x))], {x.index: 0.0})
+    assert result == [1.0]
     assert isinstance(substituted(graph, [mul(x, y)], {x.index: y})[0], Symbol)
 
 
@@ -152,11 +152,11 @@ def test_duals_carry_the_derivative_of_what_is_computed():
     """Of (a t + b)(c t + d) / (e t + f) at t = 2, by the rules of fractions."""
     a, b, c, d, e, f, t = map(Fraction, (3, -1, 5, 2, 7, 4, 2))
     moving = Dual(t, Fraction(1))
-    found = (moving * a + b) * (c * moving + d) / (e * moving + f)
+    result = (moving * a + b) * (c * moving + d) / (e * moving + f)
     top, below = (a * t + b) * (c * t + d), e * t + f
     slope = ((a * (c * t + d) + c * (a * t + b)) * below - top * e) / below**2
-    assert found.real == top / below
-    assert float(found.imag) == pytest.approx(float(slope), rel=1e-14)
+    assert result.real == top / below
+    assert float(result.imag) == pytest.approx(float(slope), rel=1e-14)
 
 
 @pytest.mark.parametrize(("op", "truth"), [("and", lambda a, b: a and b), ("or", lambda a, b: a or b)])

@@ -30,9 +30,9 @@ def test_saved_code_encloses_exact_values(case):
     for lo, hi in np.clip(ends[:4], -50.0, 50.0).transpose(0, 2, 1):
         with code.arithmetic.precision():
             values = code.forward([code.arithmetic.interval(a, b) for a, b in zip(lo.tolist(), hi.tolist())])[0]
-            found = [None if values[k] is None else bounds(values[k]) for k in code.outputs]
+            result = [None if values[k] is None else bounds(values[k]) for k in code.outputs]
         for x in points_in(lo, hi, weights):
-            for value, y in zip(found, exact_values(trace, np.clip(x, lo, hi))):
+            for value, y in zip(result, exact_values(trace, np.clip(x, lo, hi))):
                 if y is None:
                     assert value is None
                 elif value is not None and y != TOO_MUCH:
@@ -100,8 +100,8 @@ def test_comparisons_are_known_where_all_numbers_or_none_compare(op, compared):
     arithmetic, ends = Arithmetic(), [(a, b) for a in range(4) for b in range(a, 4)]
     for x, y in itertools.product(ends, ends):
         halves = [[0.5 * k for k in range(2 * a, 2 * b + 1)] for a, b in (x, y)]
-        found = [compared(u, v) for u, v in itertools.product(*halves)]
-        expected = True if all(found) else UNKNOWN if any(found) else False
+        result = [compared(u, v) for u, v in itertools.product(*halves)]
+        expected = True if all(result) else UNKNOWN if any(result) else False
         assert _compared(op, arithmetic.interval(*map(float, x)), arithmetic.interval(*map(float, y))) == expected
 
 
