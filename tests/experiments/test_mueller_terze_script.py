@@ -63,5 +63,7 @@ def test_each_claim_is_decided_by_the_runs():
     planted = [exchanged, joints, scaled({a: 1e3, b: 1.0}), scaled({a: 1.0, b: 1e3})]
     outcome = np.array([claim.holds for claim in paper.claims(runs)])
     verdicts = np.array([[claim.holds for claim in paper.claims(results)] for results in planted])
-    blind = [claim.description for claim, seen in zip(paper.claims(runs), (verdicts != outcome).any(axis=0)) if not seen]
+    blind = [
+        claim.description for claim, seen in zip(paper.claims(runs), (verdicts != outcome).any(axis=0)) if not seen
+    ]
     assert not blind
