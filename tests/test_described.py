@@ -96,8 +96,8 @@ def test_no_law_prints_an_address_or_more_than_three_lines():
         arguments = {"robot": ROBOT, "reference": MOTION, "q_d": [0.0, 0.0]}
         if set(needed) <= set(arguments):
             try:
-                made = law(**{n: arguments[n] for n in needed})
+                result = law(**{n: arguments[n] for n in needed})
             except gc.ArgumentError:  # not valid for this robot
                 continue
-            assert " at 0x" not in repr(made), name
-            assert len(repr(made)) < 360, name
+            assert " at 0x" not in repr(result), name
+            assert len(repr(result)) < 360, name

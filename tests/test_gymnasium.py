@@ -57,17 +57,17 @@ def test_a_law_as_policy_gives_the_trajectory_of_simulate(name, compiled):
     q, v = np.array([0.5, 0.1]), np.array([0.2, -0.3])
     run = gc.simulate(plant, law, q, v, 0.1, DT, CONTROL_DT)
     simulation = gc.SimulationOptions(compiled=compiled)
-    made = env(plant, options=EnvironmentOptions(torque_limit=50.0, normalized=False, simulation=simulation))
-    made.reset(options={"q0": q, "v0": v})
+    result = env(plant, options=EnvironmentOptions(torque_limit=50.0, normalized=False, simulation=simulation))
+    result.reset(options={"q0": q, "v0": v})
     for k in range(20):
-        *_, truncated, info = made.step(law(k * CONTROL_DT, q, v, None).tau)
-        q, v = (x[0] for x in states(made))
+        *_, truncated, info = result.step(law(k * CONTROL_DT, q, v, None).tau)
+        q, v = (x[0] for x in states(result))
         np.testing.assert_allclose(q, run.q[5 * (k + 1)], rtol=0, atol=1e-12)
         np.testing.assert_allclose(v, run.v[5 * (k + 1)], rtol=0, atol=1e-12)
         assert truncated == (k == 19)
     assert "error" not in info
     assert info["monitors"].keys() == info["verdicts"].keys() >= {"skew", "energy"}
-    again = made.unwrapped.run()
+    again = result.unwrapped.run()
     assert again.success
     np.testing.assert_allclose(again.q, run.q, rtol=0, atol=1e-12)
     for monitor, worst in info["monitors"].items():  # the environment takes no sample at the end
@@ -129,8 +129,8 @@ def test_gymnasiums_checkers(recwarn):
     from gymnasium.utils.env_checker import check_env
 
     for law in (None, controllers.PDGravity(TWO_LINK, [0.3, -0.2])):
-        made = env(options=EnvironmentOptions(torque_limit=5.0), start=displaced, controller=law, t_end=0.02)
-        check_env(made, skip_render_check=True)
+        result = env(options=EnvironmentOptions(torque_limit=5.0), start=displaced, controller=law, t_end=0.02)
+        check_env(result, skip_render_check=True)
     messages = {str(w.message) for w in recwarn}
     assert all("spec" in x or "infinity" in x for x in messages), messages
     gymnasium.register("TwoLink-v0", entry_point=lambda **k: env(**k), vector_entry_point=lambda **k: env(**k))
@@ -146,9 +146,9 @@ def test_gymnasiums_checkers(recwarn):
                 break
         else:
             pytest.fail("no episode ended")
-        made = gymnasium.make("TwoLink-v0", render_mode="rgb_array")
-        made.reset(seed=1)
-        picture = made.render()
+        result = gymnasium.make("TwoLink-v0", render_mode="rgb_array")
+        result.reset(seed=1)
+        picture = result.render()
         assert picture.shape == (480, 480, 3)
         assert np.ptp(picture) > 100
     finally:
@@ -156,12 +156,12 @@ def test_gymnasiums_checkers(recwarn):
 
 
 def test_seeds_determine_episodes():
-    made = env(start=displaced, options=EnvironmentOptions(torque_limit=5.0))
+    result = env(start=displaced, options=EnvironmentOptions(torque_limit=5.0))
 
     def episode(seed):
-        rows = [made.reset(seed=seed)[0]]
+        rows = [result.reset(seed=seed)[0]]
         while True:
-            observation, reward, terminated, truncated, _ = made.step([0.5, -0.5])
+            observation, reward, terminated, truncated, _ = result.step([0.5, -0.5])
             rows.append(np.append(observation, reward))
             if terminated or truncated:
                 return np.concatenate(rows)
@@ -173,11 +173,11 @@ def test_seeds_determine_episodes():
 
 def test_observation_reward_and_units():
     robot = TWO_LINK
-    made = env(options=EnvironmentOptions(torque_limit=[2.0, 4.0]))
-    observation, _ = made.reset(options={"q0": [4.0, -0.5], "v0": [1.0, 2.0]})
+    result = env(options=EnvironmentOptions(torque_limit=[2.0, 4.0]))
+    observation, _ = result.reset(options={"q0": [4.0, -0.5], "v0": [1.0, 2.0]})
     limited = np.isfinite(robot.limits.upper)
-    names = made.observation_names
-    assert len(names) == len(observation) == made.observation_space.shape[0]
+    names = result.observation_names
+    assert len(names) == len(observation) == result.observation_space.shape[0]
     values = dict(zip(names, observation))
     for k, name in enumerate(robot.dof_names):
         q = [4.0, -0.5][k]
@@ -187,28 +187,28 @@ def test_observation_reward_and_units():
             assert (values[f"cos {name}"], values[f"sin {name}"]) == pytest.approx((np.cos(q), np.sin(q)))
         assert values[f"error {name}"] == pytest.approx(q - REFERENCE(0.0).q[k])
         assert values[f"error_rate {name}"] == pytest.approx([1.0, 2.0][k] - REFERENCE(0.0).v[k])
-    _, reward, *_ = made.step([1.5, -0.5])  # the first is clipped
-    desired, (q, v) = REFERENCE(CONTROL_DT), (x[0] for x in states(made))
+    _, reward, *_ = result.step([1.5, -0.5])  # the first is clipped
+    desired, (q, v) = REFERENCE(CONTROL_DT), (x[0] for x in states(result))
     e, rate = q - desired.q, v - desired.v
     assert reward == pytest.approx(-(e @ e + 0.1 * rate @ rate + 0.001 * (1.0 + 0.25)))
-    np.testing.assert_array_equal(made._episodes.tau[0], [2.0, -2.0])
+    np.testing.assert_array_equal(result._episodes.tau[0], [2.0, -2.0])
 
 
 def test_actions_are_added_to_the_controller_and_monitors_judge_both():
     law = controllers.PDGravity(TWO_LINK, [0.3, -0.2], kp=30.0, kd=5.0)
-    made = env(reference=references.hold(TWO_LINK, [0.3, -0.2]), controller=law, t_end=0.3)
+    result = env(reference=references.hold(TWO_LINK, [0.3, -0.2]), controller=law, t_end=0.3)
     begin = {"q0": [0.5, 0.0], "v0": [0.0, 0.0]}
 
     def verdicts(added):
-        made.reset(options=begin)
+        result.reset(options=begin)
         while True:
-            *_, truncated, info = made.step(added)
+            *_, truncated, info = result.step(added)
             if truncated:
                 return info["verdicts"]["lyapunov"]
 
     run = gc.simulate(TWO_LINK, law, **begin, t_end=0.3, dt=DT, control_dt=CONTROL_DT)
     assert verdicts([0.0, 0.0]) == "held"
-    np.testing.assert_allclose(made._episodes.q[0], run.q[-1], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(result._episodes.q[0], run.q[-1], rtol=0, atol=1e-12)
     assert verdicts([20.0, 0.0]) == "VIOLATED"
 
 
@@ -262,10 +262,10 @@ def test_observations_are_what_sensors_measure_and_rewards_are_of_true_states(la
 
 
 def test_the_seed_of_reset_determines_the_noise():
-    made = env(gc.Plant(TWO_LINK, sensors=SENSORS), options=EnvironmentOptions(torque_limit=5.0))
+    result = env(gc.Plant(TWO_LINK, sensors=SENSORS), options=EnvironmentOptions(torque_limit=5.0))
 
     def episode(seed):
-        return np.concatenate([made.reset(seed=seed)[0], *(made.step([0.1, 0.2])[0] for _ in range(5))])
+        return np.concatenate([result.reset(seed=seed)[0], *(result.step([0.1, 0.2])[0] for _ in range(5))])
 
     first = episode(3)
     np.testing.assert_array_equal(episode(3), first)
@@ -323,21 +323,21 @@ def test_bad_calls(name):
 
 
 def test_bad_calls_of_vectorised_environments():
-    made = env(num_envs=3)
+    result = env(num_envs=3)
     with pytest.raises(ArgumentError, match=r"seed: expected an integer or 3 of them, got \[1, 2\]"):
-        made.reset(seed=[1, 2])
-    made.reset(seed=[1, 2, None])
-    made.step(np.zeros((3, 2)))
+        result.reset(seed=[1, 2])
+    result.reset(seed=[1, 2, None])
+    result.step(np.zeros((3, 2)))
     with pytest.raises(ArgumentError, match="index: expected a whole number from 0 to 2, got 3"):
-        made.run(3)
+        result.run(3)
 
 
 def test_a_step_after_the_end_is_refused():
-    made = env(t_end=CONTROL_DT)
-    made.reset()
-    assert made.step([0.0, 0.0])[3]
+    result = env(t_end=CONTROL_DT)
+    result.reset()
+    assert result.step([0.0, 0.0])[3]
     with pytest.raises(ArgumentError, match="call reset"):
-        made.step([0.0, 0.0])
+        result.step([0.0, 0.0])
 
 
 @pytest.mark.parametrize(
@@ -375,11 +375,11 @@ def test_a_law_that_can_not_be_compiled_runs_in_python():
     def law(t, q, v, z):
         return gc.Command(np.array([float(str(q[0])), 0.0]))
 
-    made = env(controller=law)
+    result = env(controller=law)
     with pytest.warns(RuntimeWarning, match="these episodes run in Python"):
-        made.reset()
-    assert made._episodes.lanes == [None]
-    made.step([0.0, 0.0])
+        result.reset()
+    assert result._episodes.lanes == [None]
+    result.step([0.0, 0.0])
     forced = EnvironmentOptions(torque_limit=1.0, simulation=gc.SimulationOptions(compiled=True))
     with pytest.raises(gc.GeomctrlError):
         env(controller=law, options=forced).reset()

@@ -317,8 +317,8 @@ def test_vmap_in_every_axis(arm):
     one = arm.inverse_dynamics(q, np.broadcast_to(v[0], q.shape), np.broadcast_to(a[0], q.shape))
     assert_close(jax.vmap(f, (0, None, None))(q, v[0], a[0]), one, 1e-13)
     gradient = jax.vmap(jax.grad(jax.jit(lambda q, v, a: f(q, v, a)[0])), (0, None, None))(q[:, 0], v[0, 0], a[0, 0])
-    known = np.repeat(np.array([v[0, 0], a[0, 0]])[:, None], 4, 1)
-    assert_close(gradient, arm.inverse_dynamics_derivatives(q[:, 0], *known).dq[:, 0], 1e-12)
+    reference = np.repeat(np.array([v[0, 0], a[0, 0]])[:, None], 4, 1)
+    assert_close(gradient, arm.inverse_dynamics_derivatives(q[:, 0], *reference).dq[:, 0], 1e-12)
 
 
 def test_empty_batches_and_arrays_in_any_order(arm):

@@ -135,8 +135,8 @@ def test_messages_can_be_followed(typed, here):
         typed(q, v)
     call = str(caught.value).partition("use ")[2].replace("robot.", "")
     expected = here(q, v)
-    found = eval(f"robot.{call}", {"robot": ROBOT, "q": q, "v": v, "a": v, "tau": v})
-    np.testing.assert_array_equal(found, expected)
+    result = eval(f"robot.{call}", {"robot": ROBOT, "q": q, "v": v, "a": v, "tau": v})
+    np.testing.assert_array_equal(result, expected)
 
 
 def test_a_slip_of_the_keyboard_is_answered_with_near_names():

@@ -239,7 +239,7 @@ class ValidationOptions:
         """The `Validation`; reading: that of the training log."""
         keys, period = dict(self.test_columns), self.period  # pyright: ignore[reportAttributeAccessIssue]
         if keys and self.test_log is None:
-            raise ArgumentError("--test-column: for a --test-log")
+            raise ArgumentError("--test-column: expected together with --test-log")
         if self.test_log is None:
             return Validation(self.test if self.test != 0.0 else None, period)
         other = replace(reading, keys={**(reading.keys or {}), **keys}) if keys else None
@@ -322,7 +322,7 @@ class OutputOptions:
     def check(self, source: str, robot: Any) -> None:
         """Raise GeomctrlError if an export is impossible, before the identification starts."""
         if self.export_friction and not self.export:
-            raise ArgumentError("--export-friction: for --export FILE")
+            raise ArgumentError("--export-friction: expected together with --export FILE")
         for path in self.export:
             if path.suffix.lower() == ".h":
                 in_place.require_writable(path)

@@ -99,7 +99,7 @@ def identify(
     settings = replace(settings or Settings(), **changes)
     say = (lambda stage, fraction: None) if progress is None else function("progress", progress, "(what, fraction)")
     if model is not None and model.robot is not robot:
-        raise ArgumentError("model: belongs to another robot")
+        raise ArgumentError("model: expected one of this robot, got one of another robot")
     require_units(robot, settings.reading)
     for body in settings.boxes or ():
         choice("boxes: a body", body, robot.body_names)

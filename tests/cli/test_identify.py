@@ -53,9 +53,9 @@ def test_a_motor_side_log_in_degrees_becomes_the_robot_it_came_from(tmp_path):
     assert tables["is_physical"]
     # exported files: equal bit for bit, equal to rounding, and near the truth
     robot, extra = load_model(out / "robot.json"), load_extra(out / "robot.json")
-    found = np.array(list(tables["parameters"].values()))
-    np.testing.assert_array_equal(robot.parameters.ravel(), found[:20])
-    assert extra["identified"] == dict(zip(list(tables["parameters"])[20:], found[20:]))
+    array = np.array(list(tables["parameters"].values()))
+    np.testing.assert_array_equal(robot.parameters.ravel(), array[:20])
+    assert extra["identified"] == dict(zip(list(tables["parameters"])[20:], array[20:]))
     assert extra["identified"]["Ir2"] == pytest.approx(ROTOR, rel=0.05)
     np.testing.assert_array_equal(robot.damping, [extra["identified"][k] for k in ("fv1", "fv2")])
     np.testing.assert_allclose(robot.damping, VISCOUS, rtol=0.1)
@@ -118,10 +118,10 @@ def test_a_urdf_without_inertias_gives_the_geometry(tmp_path):
                "--prior-weight", 1e-6,
                "--no-plots", "--out", tmp_path)  # fmt: skip
     assert "no body can have the inertias of l1, l2 in the model; its geometry is used" in said
-    found = load_model(tmp_path / "robot.json")
+    result = load_model(tmp_path / "robot.json")
     state = np.random.default_rng(0).normal(size=(3, 10, 2))
     tau = robot.with_parameters(bodies).inverse_dynamics(*state)
-    np.testing.assert_allclose(found.inverse_dynamics(*state), tau, atol=0.01 * np.abs(tau).max())
+    np.testing.assert_allclose(result.inverse_dynamics(*state), tau, atol=0.01 * np.abs(tau).max())
 
 
 def test_uneven_time_stamps_are_resampled_with_a_note(tmp_path):

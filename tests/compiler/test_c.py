@@ -49,8 +49,8 @@ def library(robot, tmp_path, terms, **options):
 
 def called(function, arrays, sizes, kind=np.float64):
     out = [np.full(n, np.nan, kind) for n in sizes]
-    given = [np.ascontiguousarray(x, kind) for x in arrays]
-    good = function(*(ctypes.c_void_p(x.ctypes.data) for x in (*given, *out)))
+    raw_inputs = [np.ascontiguousarray(x, kind) for x in arrays]
+    good = function(*(ctypes.c_void_p(x.ctypes.data) for x in (*raw_inputs, *out)))
     return good, out
 
 
@@ -67,8 +67,8 @@ def test_every_term_is_what_python_computes(robot, tmp_path):
         inputs = [x for x in algorithm.inputs if not x.optional or x.name in present]
         arrays = [robot.random_configuration(rng) if x.name == "q" else rng.normal(size=sizes.of(x)) for x in inputs]
         good, out = called(getattr(arm, f"arm_{name}"), arrays, [sizes.of(y) for y in algorithm.outputs])
-        given = dict(zip((x.name for x in inputs), arrays))
-        rows = [given[x.name][None] if x.name in given else np.empty((0, 0)) for x in algorithm.inputs]
+        table = dict(zip((x.name for x in inputs), arrays))
+        rows = [table[x.name][None] if x.name in table else np.empty((0, 0)) for x in algorithm.inputs]
         expected = algorithm.many(robot._model, *rows, *options.values())
         expected = expected[0] if algorithm.may_fail else expected
         assert good == 1
@@ -231,9 +231,9 @@ def test_no_parameter_is_a_keyword_or_macro(tmp_path):
     macros = re.findall(r"#define ([A-Za-z]\w*) ", defined.stdout)  # keywords without arguments
     assert {"NAN", "errno", "linux", "stdin"} & set(macros)
     for name in (*c_names.KEYWORDS.split(), *macros, "t0", "t17", "sin", "sinf", "memcpy"):
-        made = c_names.parameter(name)
-        assert made not in {*c_names.KEYWORDS.split(), *macros}
-        assert c_names.is_name(made.rstrip("_"))
+        result = c_names.parameter(name)
+        assert result not in {*c_names.KEYWORDS.split(), *macros}
+        assert c_names.is_name(result.rstrip("_"))
     names = [c_names.parameter(x) for x in ("int", "sin", "sqrt", "t1", "NAN", "errno", "class", "linux", "a b", "7")]
     graph = Graph()
     ends = [binary("atan2", graph.load(k + 1, 0), unary("sin", graph.load(1, 0))) for k in range(len(names))]
@@ -266,11 +266,11 @@ def test_tolerances_grow_with_cancellation_alone():
     x = graph.load(1, 0)
     small, plain = (x + 1e8) - x * 1.0 - 1e8 + x, 3.0 * x
     traced = Trace(graph, (1,), (graph.operand(small), graph.operand(plain)), (1, 1), None)
-    given = [np.array([0.3])]
-    bad, good = tolerances(traced, given, [np.array([0.3]), np.array([0.9])], "double")
+    raw_inputs = [np.array([0.3])]
+    bad, good = tolerances(traced, raw_inputs, [np.array([0.3]), np.array([0.9])], "double")
     assert 1e-9 < bad[0] < 1e-5
     assert good[0] < 1e-12
-    assert tolerances(traced, given, [np.array([0.3]), np.array([0.9])], "float")[1][0] < 1e-5
+    assert tolerances(traced, raw_inputs, [np.array([0.3]), np.array([0.9])], "float")[1][0] < 1e-5
 
 
 def test_scratch_memory_that_is_too_large_for_a_stack_is_allocated(monkeypatch):

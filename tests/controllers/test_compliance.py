@@ -43,8 +43,8 @@ def state(law, seed=0, off=0.1):
 @pytest.mark.parametrize("inertia", [None, 0.5])
 def test_joint_impedance_answers_a_push_as_the_spring_and_damper_it_says(inertia):
     push = np.array([1.0, -2.0, 0.5, 1.0, -0.3, 0.2, 0.1])
-    known = None if inertia is None else (lambda t, q, v: push)
-    law = law_of(controllers.JointImpedance, "panda", inertia=inertia, external=known)
+    measured_push = None if inertia is None else (lambda t, q, v: push)
+    law = law_of(controllers.JointImpedance, "panda", inertia=inertia, external=measured_push)
     robot, (q, v) = law.robot, state(law)
     q_d, v_d, a_d = law.reference(0.4)
     e, w = q - q_d, v - v_d

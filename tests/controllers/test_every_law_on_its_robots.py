@@ -124,10 +124,10 @@ def states(law, plant, size, q=None):
 
 
 def is_exact(law, plant, q, v, z):
-    found = testing.lyapunov_at(law, plant, 0.1, q, v, z)
-    assert found.promised < 0.0 < found.value
-    assert abs(found.excess) <= 1e-6 * (abs(found.promised) + found.value) + found.error
-    assert found.error < 1e-4 * (abs(found.promised) + found.value)
+    values = testing.lyapunov_at(law, plant, 0.1, q, v, z)
+    assert values.promised < 0.0 < values.value
+    assert abs(values.excess) <= 1e-6 * (abs(values.promised) + values.value) + values.error
+    assert values.error < 1e-4 * (abs(values.promised) + values.value)
 
 
 class With:

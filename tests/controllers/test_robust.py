@@ -34,15 +34,15 @@ def test_it_ends_in_a_ball():
 
 def worst_excess(c, plant):
     """The largest V' - W over velocities at a posture, from M, Mdot and the plant's acceleration."""
-    found, q = -np.inf, np.array([0.3, 0.5])
+    result, q = -np.inf, np.array([0.3, 0.5])
     for size in np.geomspace(1e-3, 3.0, 400):
         for direction in ([1.0, 0.0], [1.0, -1.0], [-1.0, 0.3], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]):
             v = size * np.array(direction)
             x, command = c.sliding(0.0, q, v), c(0.0, q, v, None)
             a = plant.forward_dynamics(q, v, command.tau)
             rate = x.s @ plant.mass_matrix(q) @ (a - x.a_ref) + 0.5 * x.s @ plant.mass_matrix_rate(q, v) @ x.s
-            found = max(found, rate + x.s @ c.K @ x.s)
-    return found
+            result = max(result, rate + x.s @ c.K @ x.s)
+    return result
 
 
 def test_the_allowance_is_reached_by_the_worst_parameters():

@@ -43,8 +43,8 @@ def test_v_falls_as_told_wherever_it_has_a_gradient():
             value, rate = moved.real, moved.imag / 1e-30
             root = np.sqrt(abs(x.s[k]))
             assert value == pytest.approx(law._strict_energy(x.s, z)[k], rel=1e-12)
-            told = -law.k1[k] / root * (abs(x.s[k]) + (z[k] / law.k1[k]) ** 2)
-            assert rate == pytest.approx(told, rel=1e-9)
+            expected = -law.k1[k] / root * (abs(x.s[k]) + (z[k] / law.k1[k]) ** 2)
+            assert rate == pytest.approx(expected, rel=1e-9)
             assert rate <= -law.k1[k] * np.sqrt(value / top) * (1.0 - 1e-12)
 
 

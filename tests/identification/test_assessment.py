@@ -22,8 +22,8 @@ def test_status_and_exit_status():
 
 
 def test_what_is_ignored_does_not_count_but_is_written():
-    found = [SMALL, FATAL]
-    part, nothing = Assessment.of(found, ["sign"]), Assessment.of(found, ["all"])
+    results = [SMALL, FATAL]
+    part, nothing = Assessment.of(results, ["sign"]), Assessment.of(results, ["all"])
     assert (part.status, part.findings, part.ignored) == ("doubts", (SMALL,), (FATAL,))
     assert (nothing.status, nothing.findings, nothing.ignored) == ("trust", (), (FATAL, SMALL))
     assert "ignored, sign: 'joint2' turns the other way" in part.text()

@@ -106,8 +106,8 @@ def test_swapped_joints_are_caught(panda_data, i, parts):
     q, tau = parts
     assessment = judge(swapped(data, i, i + 1, q, tau), model)
     pair = f"'panda_joint{i + 1}' and 'panda_joint{i + 2}'"
-    what = {(True, True): pair, (False, True): f"the torques of {pair}", (True, False): f"the positions of {pair}"}
-    assert f"better if {what[parts]} are in each other's place" in first(assessment, "swap").seen
+    by_name = {(True, True): pair, (False, True): f"the torques of {pair}", (True, False): f"the positions of {pair}"}
+    assert f"better if {by_name[parts]} are in each other's place" in first(assessment, "swap").seen
     assert assessment.exit_status == 1
 
 

@@ -436,7 +436,7 @@ def test_empty_parts_and_files_are_refused(tmp_path):
         with pytest.raises(GeomctrlError, match=r"empty|no such file|expected|none"):
             empty()
     (tmp_path / "empty.csv").write_text("t,q1,tau1\n")
-    with pytest.raises(DataError, match="a header and no samples"):
+    with pytest.raises(DataError, match="expected samples below the header, got none"):
         Dataset.read(tmp_path / "empty.csv")
     np.savez(tmp_path / "some.npz", t=np.arange(3.0), q=np.zeros((3, 2)))
     with pytest.raises(DataError, match=r"no tau: expected an array called tau or torque"):

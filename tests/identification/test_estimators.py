@@ -220,11 +220,11 @@ def test_noise_counts_degrees_of_freedom():
     model = RegressorModel(models.two_link(), smoothing=0.2)
     t, q, v, a = motion(2, 0.6)
     tau = model.torque(truth_of(model), q, v, a)
-    found = []
+    results = []
     for seed in range(200):
         noisy = tau + 0.1 * np.random.default_rng(seed).normal(size=tau.shape)
-        found.append(np.sum(fit(model, Dataset(t, q, noisy, v=v, a=a), "ols").noise ** 2))
-    assert np.mean(found) == pytest.approx(2 * 0.1**2, rel=0.03)
+        results.append(np.sum(fit(model, Dataset(t, q, noisy, v=v, a=a), "ols").noise ** 2))
+    assert np.mean(results) == pytest.approx(2 * 0.1**2, rel=0.03)
 
 
 def test_ridge_goes_from_the_prior_to_least_squares(panda):
@@ -543,13 +543,13 @@ def test_sigmoid_speeds_are_found_by_nonlinear_least_squares():
     x = truth_of(true)
     x[true.by_kind["curve"]] = [6.0, 3.0]
     data = synthetic(true, x, noise=0.02)
-    found = fit_curves(RegressorModel(robot, smoothing=0.02), data)
-    np.testing.assert_allclose(found.speeds, [0.8, 1.5], rtol=0.05)
-    assert (np.abs(found.speeds - [0.8, 1.5]) < 4 * found.std).all()
-    assert found.errors[1] < 0.2 * found.errors[0]
-    e = fit(found.model, data, "ols")
-    np.testing.assert_allclose(e.x[found.model.by_kind["curve"]], [6.0, 3.0], rtol=0.05)
-    assert not found.at_bound.any()
+    outcome = fit_curves(RegressorModel(robot, smoothing=0.02), data)
+    np.testing.assert_allclose(outcome.speeds, [0.8, 1.5], rtol=0.05)
+    assert (np.abs(outcome.speeds - [0.8, 1.5]) < 4 * outcome.std).all()
+    assert outcome.errors[1] < 0.2 * outcome.errors[0]
+    e = fit(outcome.model, data, "ols")
+    np.testing.assert_allclose(e.x[outcome.model.by_kind["curve"]], [6.0, 3.0], rtol=0.05)
+    assert not outcome.at_bound.any()
     for bounds, at in (((1.0, 2.0), [True, False]), ((0.5, 1.2), [False, True])):
         np.testing.assert_array_equal(fit_curves(RegressorModel(robot), data, bounds=bounds).at_bound, at)
 
@@ -564,8 +564,8 @@ def test_speeds_of_curves_have_the_spread_of_repeated_experiments():
     tau, z = true.torque(x, q, v, a), []
     for seed in range(30):
         noisy = tau + 0.1 * np.random.default_rng(seed).normal(size=tau.shape)
-        found = fit_curves(model, Dataset(t, q, noisy, v=v, a=a), actuators=[0])
-        z.append((found.speeds[0] - 0.8) / found.std[0])
+        outcome = fit_curves(model, Dataset(t, q, noisy, v=v, a=a), actuators=[0])
+        z.append((outcome.speeds[0] - 0.8) / outcome.std[0])
     assert 0.6 < np.mean(np.square(z)) < 1.6
 
 
@@ -574,8 +574,8 @@ def test_stribeck_friction_is_found():
     true = RegressorModel(robot, curves=[Curve(0, "stribeck", 0.25)], smoothing=0.01)
     x = truth_of(true)
     x[true.by_kind["curve"]] = 2.0
-    found = fit_curves(RegressorModel(robot, smoothing=0.01), synthetic(true, x, noise=0.02), "stribeck", [0])
-    assert found.speeds[0] == pytest.approx(0.25, rel=0.05)
+    outcome = fit_curves(RegressorModel(robot, smoothing=0.01), synthetic(true, x, noise=0.02), "stribeck", [0])
+    assert outcome.speeds[0] == pytest.approx(0.25, rel=0.05)
 
 
 @pytest.mark.parametrize("shape", ["sigmoid", "stribeck"])

@@ -53,10 +53,10 @@ def test_standard_deviations_are_those_of_the_errors(method, options):
 @pytest.mark.parametrize(("method", "options"), [("ols", {}), ("ridge", {"strength": 1e-8})])
 def test_noise_that_is_loud_where_it_matters_widens_intervals(method, options, monkeypatch):
     """Formulas with the residuals' autocorrelation alone do not see this."""
-    made = [coloured(seed, 6.0, 0.5, 0.97) for seed in range(16)]
-    assert 0.8 <= rms_z(method, made, **options) <= 1.3
+    items = [coloured(seed, 6.0, 0.5, 0.97) for seed in range(16)]
+    assert 0.8 <= rms_z(method, items, **options) <= 1.3
     monkeypatch.setattr(folds, "jackknife", lambda whole, rests, e: (np.ones(len(e.solve(whole)[0])), np.inf))
-    assert rms_z(method, made, **options) > 1.35
+    assert rms_z(method, items, **options) > 1.35
 
 
 def test_friction_that_the_model_lacks_widens_intervals():

@@ -37,8 +37,8 @@ def test_predicted_torques_are_inverse_dynamics():
     for rotor in (False, True, [1]):
         model = friction_free(ARM, rotor=rotor)
         np.testing.assert_allclose(model.torque(model.prior, q, v, a), expected, atol=1e-12)
-        found = model.regressor(q, v, a) @ model.prior + model.known_armature * a
-        np.testing.assert_allclose(found, expected, atol=1e-12)
+        result = model.regressor(q, v, a) @ model.prior + model.known_armature * a
+        np.testing.assert_allclose(result, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("method", ["ols", "wls", "ridge", "consistent"])

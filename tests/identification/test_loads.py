@@ -119,8 +119,8 @@ def test_friction_that_grows_with_the_load(tmp_path):
         report = identify_load(PANDA, *logs, frame=FRAME, filtering=FILTER, friction=kind)
         off[kind] = np.abs(report.body.least_squares - TRUE) / np.array([1.6] + [0.16] * 3 + [0.016] * 6)
     assert off["load"].max() < 0.3 * min(off["own"].max(), off["same"].max())
-    found = [float(x) for x in report.notes["friction per transmitted torque"].split(", ")]
-    np.testing.assert_allclose(found[:4], share, atol=0.01)
+    results = [float(x) for x in report.notes["friction per transmitted torque"].split(", ")]
+    np.testing.assert_allclose(results[:4], share, atol=0.01)
 
 
 def test_a_robot_identified_before_and_its_file_say_the_same(logs, tmp_path):
@@ -133,8 +133,8 @@ def test_a_robot_identified_before_and_its_file_say_the_same(logs, tmp_path):
     )
     np.testing.assert_allclose(again.parameters, report.parameters, rtol=1e-9, atol=1e-12)
     assert report.mass == pytest.approx(LOAD.mass, rel=0.02)
-    found = {name: float(estimate.x[estimate.model.names.index(name)]) for name in report.friction}
-    assert report.friction == pytest.approx(found), "the same as without the load"
+    by_name = {name: float(estimate.x[estimate.model.names.index(name)]) for name in report.friction}
+    assert report.friction == pytest.approx(by_name), "the same as without the load"
     unaware = identify_load(PANDA, logs(0), frame=FRAME, filtering=FILTER, friction="same")  # of friction
     assert np.linalg.norm(unaware.parameters - TRUE) > 3.0 * np.linalg.norm(report.parameters - TRUE)
     again.save(tmp_path / "loaded")
@@ -251,8 +251,8 @@ def test_columns_of_wrenches_are_known_by_their_usual_names(names, tmp_path):
     report = identify_load(PANDA, path, sensor=FRAME, filtering=FILTER)
     same = identify_load(PANDA, silent(t, q), sensor=WristSensor(FRAME, W), filtering=FILTER)
     np.testing.assert_allclose(report.parameters, same.parameters, rtol=1e-9)
-    given = identify_load(PANDA, path, sensor=WristSensor(FRAME, list(names)), filtering=FILTER)
-    np.testing.assert_array_equal(given.parameters, report.parameters)
+    inputs = identify_load(PANDA, path, sensor=WristSensor(FRAME, list(names)), filtering=FILTER)
+    np.testing.assert_array_equal(inputs.parameters, report.parameters)
     with pytest.raises(DataError, match="wrench: no column 'gx1'; there are t, q1"):
         identify_load(PANDA, path, sensor=WristSensor(FRAME, "gx"))
 
@@ -287,23 +287,23 @@ def test_the_nearest_body_is_the_minimum_that_a_cone_solver_finds(noise):
     rng = np.random.default_rng(1)
     W = rng.normal(size=(40, 10)) / noise
     b = W @ TRUE + rng.normal(size=40)
-    found = load_report.estimated(W, b)
-    prior = load_report._ball(found.least_squares[0], load_report._centre(W, b, found.scale))
+    result = load_report.estimated(W, b)
+    prior = load_report._ball(result.least_squares[0], load_report._centre(W, b, result.scale))
     y = cp.Variable(10)
     P = cp.reshape(inertia.pseudo(np.eye(10)).reshape(10, 16).T @ y, (4, 4), order="C")
     L = np.linalg.inv(np.linalg.cholesky(inertia.pseudo(prior)))  # log det P = log det L P L^T + a constant
     white = L @ P @ L.T
     cost = 0.5 * cp.sum_squares(W @ y - b) + cp.trace(white) - cp.log_det(white)
     cp.Problem(cp.Minimize(cost)).solve(solver="CLARABEL")
-    std = np.sqrt(np.diag(found.covariance))
-    np.testing.assert_allclose((found.parameters - y.value) / std, 0.0, atol=2e-3)
+    std = np.sqrt(np.diag(result.covariance))
+    np.testing.assert_allclose((result.parameters - y.value) / std, 0.0, atol=2e-3)
 
 
 def test_a_body_that_the_log_determines_is_not_moved_by_the_prior():
     rng = np.random.default_rng(2)
     W = rng.normal(size=(40, 10)) / 1e-4
-    found = load_report.estimated(W, W @ TRUE + rng.normal(size=40))
-    moved = (found.parameters - found.least_squares) / np.sqrt(np.diag(found.covariance))
+    result = load_report.estimated(W, W @ TRUE + rng.normal(size=40))
+    moved = (result.parameters - result.least_squares) / np.sqrt(np.diag(result.covariance))
     assert np.abs(moved).max() < 0.05
     light = load_report.estimated(W / 1e4, (W @ TRUE) / 1e4 + 2.0 * rng.normal(size=40))
     assert not inertia.is_physical(light.least_squares)
@@ -314,9 +314,9 @@ def test_intervals_of_centre_and_inertia_are_those_of_samples():
     rng = np.random.default_rng(4)
     W = rng.normal(size=(60, 10)) / 2e-3
     far = inertia.from_com(LOAD.mass, np.array([0.3, -0.2, 0.7]), LOAD.inertia)  # where the motion of axes matters
-    found = load_report.estimated(W, W @ far)
-    samples = rng.multivariate_normal(found.least_squares, found.covariance, 20_000)
-    box = found.quantities()
+    result = load_report.estimated(W, W @ far)
+    samples = rng.multivariate_normal(result.least_squares, result.covariance, 20_000)
+    box = result.quantities()
     for name, values in (("centre", inertia.com(samples)), ("inertia", inertia.com_tensor(samples))):
         half = 0.5 * np.diff(box[name])[..., 0]
         np.testing.assert_allclose(load_report.Z95 * values.std(0), half, rtol=0.04)
@@ -373,7 +373,7 @@ def test_bad_input_is_refused_with_its_name(logs, tmp_path):
         (ArgumentError, "identified: expected what geomctrl identify keeps in robot.json", (log,),
          {"identified": {"load": {}}}),
         (ArgumentError, "'spring1' is a user-defined column", (log,), {"identified": {"identified": {"spring1": 1.0}}}),
-        (ArgumentError, "model: belongs to another robot", (log,), {"model": RegressorModel(models.two_link())}),
+        (ArgumentError, "model: expected one of this robot", (log,), {"model": RegressorModel(models.two_link())}),
     ):  # fmt: skip
         with pytest.raises(error, match=words):
             identify_load(PANDA, *arguments, **options)

@@ -216,11 +216,11 @@ def test_rows_of_other_topics_in_a_table_are_left_out(tmp_path):
 def test_ways_to_call_a_column_after_a_joint(pattern, tmp_path):
     m = motion(1.0)
     names = {"base_pan-joint": 0, "joint": 1}  # one name contains the other
-    words = {"position": ("tau", m.tau), "pos": ("tau", m.tau), "q": ("tau", m.tau)}
+    by_name = {"position": ("tau", m.tau), "pos": ("tau", m.tau), "q": ("tau", m.tau)}
     columns = {"time": m.t}
     for j, k in reversed(names.items()):
         columns[pattern.format(j=j)] = m.q[:, k]
-        word = next(w for w in words if w in pattern.replace("{j}", ""))
+        word = next(w for w in by_name if w in pattern.replace("{j}", ""))
         columns[pattern.replace(word, "effort").format(j=j)] = m.tau[:, k]
     data = Dataset.read(write_csv(tmp_path / "log.csv", columns), joints=list(names))
     np.testing.assert_array_equal(data.q, m.q)

@@ -144,8 +144,8 @@ def test_the_log_sets_the_mass_of_geometric_bodies():
 def test_bodies_that_nobody_doubts_at_no_cost(name, prior, noise):
     robot = getattr(models, name)()
     _, x, data = simulated(robot, noise=noise, seed=1)
-    given = off(robot) if prior == "drawing" else without_bodies(robot, prior)
-    model = RegressorModel(given, smoothing=0.05)
+    arguments = off(robot) if prior == "drawing" else without_bodies(robot, prior)
+    model = RegressorModel(arguments, smoothing=0.05)
     train, test = data.split(0.7)
     choice = choose_prior(model, train)
     e = fit(model, train, "consistent", **choice.options)

@@ -266,7 +266,7 @@ def test_identify_refuses_what_does_not_fit(tmp_path):
         identify(models.panda(), tmp_path / "log.csv")
     with pytest.raises(ArgumentError, match="test: expected a fraction"):
         identify(models.two_link(), tmp_path / "log.csv", validation=Validation(1.5))
-    with pytest.raises(ArgumentError, match="model: belongs to another robot"):
+    with pytest.raises(ArgumentError, match="model: expected one of this robot, got one of another robot"):
         identify(models.two_link(), tmp_path / "log.csv", model=RegressorModel(models.two_link()))
 
 

@@ -257,14 +257,14 @@ def test_other_motors():
     robot = TREE.with_armature(0.0)
     assert not robot.armature.any()
     np.testing.assert_array_equal(TREE.armature, [0.5, 0, 0, 0, 0.5, 0.5, 0, 0, 0, 0.5])
-    given = np.array([1.0, 0, 0, 0, 2.0, 3.0, 0, 0, 0, 4.0])
-    other = TREE.with_armature(given)
-    np.testing.assert_array_equal(other.armature, given)
+    array = np.array([1.0, 0, 0, 0, 2.0, 3.0, 0, 0, 0, 4.0])
+    other = TREE.with_armature(array)
+    np.testing.assert_array_equal(other.armature, array)
     q = other.random_configuration(np.random.default_rng(0))
-    assert_close(other.mass_matrix(q), robot.mass_matrix(q) + np.diag(given), 1e-13)
+    assert_close(other.mass_matrix(q), robot.mass_matrix(q) + np.diag(array), 1e-13)
     loaded = other.with_payload(1.0)
-    np.testing.assert_array_equal(loaded.armature, given)
-    assert_close(loaded.mass_matrix(q) - loaded.with_armature(0.0).mass_matrix(q), np.diag(given), 1e-12)
+    np.testing.assert_array_equal(loaded.armature, array)
+    assert_close(loaded.mass_matrix(q) - loaded.with_armature(0.0).mass_matrix(q), np.diag(array), 1e-12)
 
 
 @pytest.mark.parametrize(

@@ -50,9 +50,9 @@ def test_batches_and_wrong_arguments():
     q, v = RNG.normal(size=(2, 3, 7)), RNG.normal(size=(2, 3, 7))
     for function in (regressor.momentum_regressor, regressor.momentum_rate_regressor):
         term = functools.partial(function, robot)
-        found = term(q, v)
-        assert found.shape == (2, 3, 7, 70)
-        np.testing.assert_allclose(found[1, 2], term(q[1, 2], v[1, 2]), rtol=1e-12, atol=1e-12)
+        result = term(q, v)
+        assert result.shape == (2, 3, 7, 70)
+        np.testing.assert_allclose(result[1, 2], term(q[1, 2], v[1, 2]), rtol=1e-12, atol=1e-12)
         with pytest.raises(gc.errors.ArgumentError, match=r"q: expected shape \(..., 7\)"):
             term(q[0, 0, :6], v[0, 0])
         with pytest.raises(gc.errors.ArgumentError, match="v: expected finite"):

@@ -257,9 +257,9 @@ def test_a_level_that_leaves_the_box_is_not_confirmed(tmp_path):
         saved = dict(file)
     least = (np.square(BOX) / (2.0 * np.diag(np.linalg.inv(law.P)))).min()
     for share, inside in ((0.9, True), (1.01, False), (1e3, False)):
-        words = saved["words"].tolist()
-        words[1] += f" where V <= {float(share * least)!r}"
-        np.savez(path, **{**saved, "words": np.array(words)})
+        text = saved["words"].tolist()
+        text[1] += f" where V <= {float(share * least)!r}"
+        np.savez(path, **{**saved, "words": np.array(text)})
         if inside:
             assert testing.recheck_lyapunov(path, law, SLIDER, BOX, level=share * least).startswith("confirmed")
             continue

@@ -549,13 +549,13 @@ def test_my_law(closed_loop):
     rate = law.lyapunov(0.0, q, v, None, testing.ClosedLoop(law, gc.Plant(models.two_link())).plant).rate
     assert abs(v @ (0.1 * v * v)) > 1e-6 * abs(rate)  # error of the claim there
     # other states, of which one might pass: the stored state comes first
-    known = f"{np.array2string(q, separator=', ')}, v = {np.array2string(v, separator=', ')}"
+    message = f"{np.array2string(q, separator=', ')}, v = {np.array2string(v, separator=', ')}"
     result = run(
         source(0.1, "states=1, search=0, seed=5, region=testing.Region(domain={'q': (-1.5, 1.5), 'v': (-1.5, 1.5)})"),
         alone=True,
     )
     result.assert_outcomes(failed=1)
-    assert known in words(result)
+    assert message in words(result)
     result = run(source(0.0, "states=1, search=0"), alone=True)
     result.assert_outcomes(passed=1)
     assert "V and V' of MyLaw on two_link, at earlier counterexamples (states 1)" in words(result)

@@ -19,8 +19,6 @@ from .loop_parts import law_of
 from .traced_loop import Column, TracedLoop
 
 LINE = 8  # doubles per cache line
-
-
 Positions = TypeVar("Positions", Layout, Image)
 
 

@@ -284,7 +284,7 @@ def checked_arguments(
     ):
         instance(name, x, kind, description)
     if model is not None and model.robot is not robot:
-        raise ArgumentError("model: belongs to another robot")
+        raise ArgumentError("model: expected one of this robot, got one of another robot")
     reading = reading or Reading()
     require_units(robot, reading)
     return reading, filtering or Filtering()

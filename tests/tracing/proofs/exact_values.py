@@ -42,11 +42,11 @@ def exact_values(trace, x, numbers=()):
     TOO_MUCH for those that hang on the exponential of a number beyond 1e5.
     """
     with mpmath.workdps(DIGITS):
-        known = {}
+        by_name = {}
         for at in trace.graph.needed(trace.ends):
-            known[at] = _value(*trace.graph.nodes[at], known=known, arrays=(numbers, x))
-        good = trace.flag is None or known[trace.flag]
-        return [known[at] if good else None for at in trace.outputs]
+            by_name[at] = _value(*trace.graph.nodes[at], known=by_name, arrays=(numbers, x))
+        good = trace.flag is None or by_name[trace.flag]
+        return [by_name[at] if good else None for at in trace.outputs]
 
 
 def _value(op, *rest, known, arrays):

@@ -18,19 +18,19 @@ def bowl(x):
 
 @pytest.fixture(scope="module")
 def proof():
-    found = testing.certify(bowl, [(-1.0, 1.0), (-2.0, 2.0)], outside=0.1, strict=True)
-    assert found, found
-    assert len(found.settled[0]) > 20
-    return found._arrays()
+    certificate = testing.certify(bowl, [(-1.0, 1.0), (-2.0, 2.0)], outside=0.1, strict=True)
+    assert certificate, certificate
+    assert len(certificate.settled[0]) > 20
+    return certificate._arrays()
 
 
 def test_a_proof_is_saved_and_confirmed(tmp_path):
-    found = testing.certify(bowl, [(-1.0, 1.0), (-2.0, 2.0)], outside=0.1)
-    path = found.save(tmp_path / "bowl.npz")
+    certificate = testing.certify(bowl, [(-1.0, 1.0), (-2.0, 2.0)], outside=0.1)
+    path = certificate.save(tmp_path / "bowl.npz")
     again = testing.recheck(path)
     assert again, again
-    assert again.boxes == len(found.settled[0])
-    assert testing.recheck(found)
+    assert again.boxes == len(certificate.settled[0])
+    assert testing.recheck(certificate)
 
 
 def test_several_processes_find_the_same(proof):
@@ -97,11 +97,11 @@ def test_a_larger_domain_is_not_covered(proof):
 
 def test_a_strict_claim_is_checked_strictly():
     """-(3 x - 1)^2 is zero at 1/3."""
-    found = testing.certify(lambda x: -((3.0 * x[0] - 1.0) ** 2), [(0.0, 1.0)])
-    said = json.loads(found._arrays()["claim"])
-    assert testing.recheck(found)
+    certificate = testing.certify(lambda x: -((3.0 * x[0] - 1.0) ** 2), [(0.0, 1.0)])
+    said = json.loads(certificate._arrays()["claim"])
+    assert testing.recheck(certificate)
     assert re.match(
-        "f is not shown to be < 0", tampered(found._arrays(), claim=json.dumps({**said, "strict": True})).reason
+        "f is not shown to be < 0", tampered(certificate._arrays(), claim=json.dumps({**said, "strict": True})).reason
     )
 
 
@@ -159,9 +159,9 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_operation_is_confirmed(name):
     box = [(-0.4, 0.9), (-0.7, 1.0)]
-    found = testing.certify(FUNCTIONS[name], box, boxes=1e5)
-    assert found, found
-    again = testing.recheck(found)
+    certificate = testing.certify(FUNCTIONS[name], box, boxes=1e5)
+    assert certificate, certificate
+    again = testing.recheck(certificate)
     assert again, again
 
 

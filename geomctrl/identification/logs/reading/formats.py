@@ -64,7 +64,7 @@ def read_text(path: Path, topic: str | None = None) -> Recording:
     skip = top + named
     table = _text_numbers(label, path, skip, delimiter, lines[skip] if skip < len(lines) else "")
     if table.size == 0:
-        raise DataError(f"{label}: a header and no samples")
+        raise DataError(f"{label}: expected samples below the header, got none")
     if table.shape[1] != len(header):
         raise DataError(f"{label}: {len(header)} names in the header, {table.shape[1]} columns below")
     notes = () if named else ("no header: columns are called by their numbers, from 1",)

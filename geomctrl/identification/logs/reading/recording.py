@@ -62,7 +62,7 @@ def library(path: Path, file_kind: str) -> Iterator[None]:
 def require_samples(label: str, arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
     """Return the arrays. Raises DataError if there are no samples."""
     if not any(len(x) for x in arrays.values()):
-        raise DataError(f"{label}: no samples")
+        raise DataError(f"{label}: expected samples, got none")
     return arrays
 
 
