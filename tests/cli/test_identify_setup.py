@@ -150,7 +150,7 @@ def test_setups_that_are_wrong_name_file_and_key(text, message, tmp_path):
         (("--topic", "/a"), "topic: no columns called after joints, on '/a' or elsewhere; there are t, q1"),
         (("--gears", "1,0;0"), "--gears: expected rows of numbers, or the name of a file of them"),
         (("--transmission", "1,0;0,x"), "--transmission: expected rows of numbers"),
-        (("--test-column", "q=B"), "--test-column: for a --test-log"),
+        (("--test-column", "q=B"), "--test-column: expected together with --test-log"),
         (("--own-columns", "none.toml"), "none.toml: No such file"),
         (("--setup", "none.toml"), "none.toml: No such file"),
     ],

@@ -231,7 +231,7 @@ def test_options_that_would_do_nothing_are_refused():
     for options in (LogOptions(joint_torques=True), LogOptions(zero=[0.0, 0.0], joint_positions=True)):
         with pytest.raises(ArgumentError, match="for --gears"):
             options.reading(2)
-    with pytest.raises(ArgumentError, match="--export-friction: for --export"):
+    with pytest.raises(ArgumentError, match="--export-friction: expected together with --export"):
         OutputOptions(export_friction=True).check("arm.urdf", None)
     for wrong, words in (({"name": "a b"}, "--name: expected a name in C"), ({"rate": 0.0}, "--rate: "),
                          ({"repeats": 0}, "--repeats: ")):  # fmt: skip
