@@ -25,6 +25,7 @@ from .settings import PARTS, Region
 
 REACH = 3.0  # half width of the box in spreads; normally distributed random states are truncated there
 STATE_KINDS = ("about", "within", "corner", "part", "few")  # kinds of random states
+MAX_ZEROS = 12  # zeros that are printed one by one
 MIN_LOG_DISPLACEMENT = -3.0  # smallest distance from the equilibrium for partial displacements: log10 of spreads
 
 
@@ -42,7 +43,10 @@ class State(NamedTuple):
     z: np.ndarray | None
 
     def __str__(self):
-        z = "" if self.z is None else f", z = {np.array2string(self.z, separator=', ')}"
+        z = ""
+        if self.z is not None:
+            short = self.z.ndim == 1 and len(self.z) > MAX_ZEROS and not self.z.any()
+            z = f", z = zeros({len(self.z)})" if short else f", z = {np.array2string(self.z, separator=', ')}"
         return f"at t = {self.t:.6g}, {at_state(self.q, self.v)[3:]}{z}"
 
 

@@ -74,7 +74,7 @@ WRONG = {
 def test_one_box_is_no_proof_of_what_is_wrong(name):
     class Claimed:
         @staticmethod
-        def arrays():
+        def _arrays():
             claim = claim_of(*WRONG[name])
             return {**saved_claim(claim), "lo": claim.lo[None], "hi": claim.hi[None]}
 
@@ -87,7 +87,7 @@ def test_a_constraint_excuses_where_it_fails_and_nowhere_else(edge, stands):
 
     class Claimed:
         @staticmethod
-        def arrays():
+        def _arrays():
             claim = claim_of(lambda x: x[0] + 0.5, [(-1.0, 1.0)], where=lambda x: x[0] - edge - 0.125)
             return {**saved_claim(claim), "lo": claim.lo[None], "hi": claim.hi[None]}
 
@@ -115,7 +115,7 @@ def test_code_that_has_no_result_somewhere_proves_nothing():
         def __init__(self, *box):
             self.claim = claim_of(trace, [box])
 
-        def arrays(self):
+        def _arrays(self):
             return {**saved_claim(self.claim), "lo": self.claim.lo[None], "hi": self.claim.hi[None]}
 
     assert testing.recheck(Claimed(0.0, 0.5))
