@@ -307,7 +307,8 @@ def _of_call(label: str, signature: inspect.Signature, args: tuple, options: Map
     parameters = {
         name: p for name, p in signature.parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
     }
-    names = [name for name in parameters if name != "self"]
+    bound = next(iter(parameters), "") in ("self", "cls", "robot" if label.startswith("geomctrl.Robot.") else "self")
+    names = list(parameters)[bound:]
     unknown = [] if inspect.Parameter.VAR_KEYWORD in kinds else [x for x in options if x not in parameters]
     for name in unknown:
         near = _near(name, names, 1)
@@ -317,8 +318,7 @@ def _of_call(label: str, signature: inspect.Signature, args: tuple, options: Map
         return f"{name}: {label} has no such argument; {hint}"
     by_position = [name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY]
     if len(args) > len(by_position) and inspect.Parameter.VAR_POSITIONAL not in kinds:
-        count = len(by_position) - ("self" in parameters)
-        got = len(args) - ("self" in parameters)
+        count, got = len(by_position) - bound, len(args) - bound
         return f"{label}: expected at most {count} arguments by position, {', '.join(names[:count])}, got {got}"
     required = [name for name in names if parameters[name].default is inspect.Parameter.empty]
     missing = [name for name in required if name not in (*by_position[: len(args)], *options)]
@@ -333,6 +333,8 @@ def _label(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
     if not function.__module__.startswith("geomctrl."):
         return name
     home = _home_of(name.partition(".")[0])
+    if home is None and hasattr(importlib.import_module("geomctrl").Robot, name):
+        return f"geomctrl.Robot.{name}"
     if home is None and function.__name__ == "__init__" and args:
         name = type(args[0]).__qualname__
         home = _home_of(name)

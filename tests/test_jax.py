@@ -502,6 +502,8 @@ def test_wrong_arguments(arm, arrays, message):
 def test_wrong_names(arm):
     with pytest.raises(NameNotFoundError, match=r"term: expected one of inverse_dyn.*jacobian_rate, got 'inverse'"):
         arm.to_jax("inverse")
+    with pytest.raises(ArgumentError, match="a: no argument of inverse_dynamics by name; expected q, v, a by position"):
+        arm.to_jax()(np.zeros(2), np.zeros(2), a=np.zeros(2))
     with pytest.raises(ArgumentError, match="frame: expected the name of one for the term 'pose', got None"):
         arm.to_jax("pose")
     with pytest.raises(ArgumentError, match="frame: expected None for the term 'integrate', got 'hand'"):
