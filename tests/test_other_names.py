@@ -247,18 +247,12 @@ def test_of_methods():
         gc.ArgumentError, match=r"^frames: geomctrl.Robot.to_c has .* did you mean frame\? It takes path"
     ):
         ROBOT.to_c("x", frames="tip")  # pyright: ignore[reportCallIssue]
-    with pytest.raises(
-        gc.ArgumentError, match=r"^model: missing .* of geomctrl.Robot.from_mujoco; expected model$"
-    ):
+    with pytest.raises(gc.ArgumentError, match=r"^model: missing .* of geomctrl.Robot.from_mujoco; expected model$"):
         gc.Robot.from_mujoco()  # pyright: ignore[reportCallIssue]
-    with pytest.raises(
-        gc.ArgumentError, match=r"^Robot: expected .*, got 'panda.urdf'; use geomctrl.load_urdf"
-    ):
+    with pytest.raises(gc.ArgumentError, match=r"^Robot: expected .*, got 'panda.urdf'; use geomctrl.load_urdf"):
         gc.Robot("panda.urdf")  # pyright: ignore[reportCallIssue]
     run = gc.simulate(ROBOT, gc.controllers.PDGravity(ROBOT, [0.1, 0.2]), [0, 0], [0, 0], 0.01, 1e-3)
-    with pytest.raises(
-        gc.ArgumentError, match=r"^geomctrl.Run.to_mcap: expected at most 1 .*, path, got 2$"
-    ):
+    with pytest.raises(gc.ArgumentError, match=r"^geomctrl.Run.to_mcap: expected at most 1 .*, path, got 2$"):
         run.to_mcap("x.mcap", 3)  # pyright: ignore[reportCallIssue]
 
 
