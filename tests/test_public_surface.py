@@ -31,7 +31,7 @@ MAXIMUM = {
     "models": 15,
     "monitors": 12,
     "operational_space": 4,
-    "papers": 94,
+    "papers": 92,
     "references": 6,
     "sensors": 11,
     "testing": 44,

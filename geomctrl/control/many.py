@@ -114,7 +114,7 @@ def simulate_many(
     """
     cases, threads = with_own_laws(_cases(plants, controllers, q0, v0)), count("threads", threads, 1)
     instance("options", options, SimulationOptions, "gc.SimulationOptions")
-    runners = [_runner(case, t_end, dt, control_dt, monitors, options) for case in cases]
+    runners = [_runner(case, (t_end, dt, control_dt, monitors, options)) for case in cases]
     return to_end(runners, options.compiled, threads, compared_each=True, gpu=options.gpu)
 
 
@@ -177,7 +177,8 @@ def _rows(x: Any) -> list | None:
 
 def run_of(case: Case, t_end: float, dt: float, control_dt: Any, monitors: Any, options: SimulationOptions) -> Run:
     """The complete run that `outcomes` would measure, identical to the last bit; partial if it fails."""
-    return to_end([_runner(case, t_end, dt, control_dt, monitors, options)], options.compiled, 1, gpu=options.gpu)[0]
+    runner = _runner(case, (t_end, dt, control_dt, monitors, options))
+    return to_end([runner], options.compiled, 1, gpu=options.gpu)[0]
 
 
 def outcomes(
@@ -203,7 +204,7 @@ def outcomes(
     refused: dict[int, Outcome] = {}
     for k, case in enumerate(with_own_laws(cases, always=control_dt is not None)):
         try:
-            runners.append(_runner(case, t_end, dt, control_dt, monitors, options, taken, confirming))
+            runners.append(_runner(case, (t_end, dt, control_dt, monitors, options), taken, confirming))
         except MemoryError:
             raise
         except Exception as error:  # invalid case
@@ -241,18 +242,12 @@ def error_text(error: Exception) -> str:
 # --- lanes -------------------------------------------------------------------------------------------------------
 
 
-def _runner(
-    case: Case,
-    t_end: float,
-    dt: float,
-    control_dt: float | None,
-    monitors: Any,
-    options: SimulationOptions,
-    measures: Sequence[Measure] = (),
-    confirming: bool = True,
-) -> LoopRunner:
+Arguments = tuple[float, float, float | None, Any, SimulationOptions]  # t_end, dt, control_dt, monitors, options
+
+
+def _runner(case: Case, arguments: Arguments, measures: Sequence[Measure] = (), confirming: bool = True) -> LoopRunner:
     """The runner of a case, with its own monitors and measures. Raises ArgumentError."""
-    plant = plant_of("plant", case.plant)
+    (t_end, dt, control_dt, monitors, options), plant = arguments, plant_of("plant", case.plant)
     own = [copy.copy(measure) for measure in measures]
     for measure in own:
         measure.start(plant.at(0.0), case.controller)
@@ -264,7 +259,7 @@ def _runner(
 
     def restarted_runner() -> LoopRunner:
         restore()
-        return _runner(case, t_end, dt, control_dt, monitors, options, measures, confirming)
+        return _runner(case, arguments, measures, confirming)
 
     runner.again = restarted_runner
     return runner

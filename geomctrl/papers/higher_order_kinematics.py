@@ -40,7 +40,6 @@ __all__ = [
     "JointMotion",
     "jacobian_derivatives",
     "jacobian_partial_derivatives",
-    "jacobian_second_rate",
     "jerk",
     "joint_accelerations_of_bodies",
     "joint_motion_of_bodies",
@@ -106,16 +105,6 @@ def jerk(
     require_robot("robot", robot)
     lead, (q, v, a, a_rate) = as_batch(robot, q=q, v=v, a=a, a_rate=a_rate)
     return twist_derivatives(robot, q, np.stack((v, a, a_rate), 1), frame, representation)[:, 2].reshape(*lead, 6)
-
-
-def jacobian_second_rate(
-    robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str, representation: Representation = "body"
-) -> np.ndarray:
-    """Jacddot (..., 6, nv): the frame's jerk is Jac a' + 2 Jacdot a + Jacddot v. (30) for the hybrid one."""
-    require_robot("robot", robot)
-    lead, (q, v, a) = as_batch(robot, q=q, v=v, a=a)
-    out = jacobian_derivatives(robot, q, np.stack((v, a), 1), frame, representation)[:, 2]
-    return out.reshape(*lead, 6, robot.nv)
 
 
 def _jacobian_series(robot: Mechanism, q: np.ndarray, rates: np.ndarray, frame: str, representation: str) -> np.ndarray:

@@ -21,14 +21,13 @@ from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 from geomctrl.terms.batches import over_states
 from geomctrl.terms.derivatives import mass_matrix_derivative, times, times_second
-from geomctrl.terms.dynamics import mass_matrix_inverse, mass_matrix_rate
+from geomctrl.terms.dynamics import mass_matrix_inverse
 from geomctrl.terms.kinematics import poses
 
 __all__ = [
     "geometric_sensitivity",
     "inverse_dynamics_derivatives_along",
     "mass_matrix_inverse_derivative",
-    "mass_matrix_inverse_rate",
     "pose_sensitivity",
 ]
 
@@ -117,10 +116,3 @@ def mass_matrix_inverse_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray
     require_robot("robot", robot)
     inverse = mass_matrix_inverse(robot, q)
     return -times(inverse, times_second(mass_matrix_derivative(robot, q), inverse))
-
-
-def mass_matrix_inverse_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """Return the derivative of M^-1 (..., nv, nv) along v: -M^-1 Mdot M^-1."""
-    require_robot("robot", robot)
-    inverse = mass_matrix_inverse(robot, q)
-    return -inverse @ mass_matrix_rate(robot, q, v) @ inverse

@@ -88,20 +88,6 @@ class BaseParameters:
         null[self.columns] = -self.projection[:, free]
         return null
 
-    def unobservable(self) -> list[str]:
-        """Describe every direction of `null_space`."""
-        descriptions = []
-        for direction in self.null_space().T:
-            used = np.flatnonzero(np.abs(direction) > 1e-9)
-            text = combinations(direction[None], lead=used[:1])[0]
-            if len(used) == 1:
-                descriptions.append(f"{text}: no torque depends on it")
-                continue
-            bodies = sorted({i // 10 + 1 for i in used})
-            where = f"within body {bodies[0]}" if len(bodies) == 1 else f"among bodies {', '.join(map(str, bodies))}"
-            descriptions.append(f"{text}: this exchange {where} changes no torque")
-        return descriptions
-
 
 def base_parameters(
     robot: Mechanism,

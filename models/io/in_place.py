@@ -30,7 +30,7 @@ from geomctrl.robot import Robot
 
 
 def update_model_file(
-    source: str | Path, robot: Robot, out: str | Path | None = None, *, friction: bool = False, limits: bool = False
+    source: str | Path, robot: Robot, out: str | Path | None = None, *, friction: bool = False
 ) -> Path:
     """Write a robot's inertial parameters into the URDF or MJCF file it was loaded from; all other bytes stay.
 
@@ -44,8 +44,6 @@ def update_model_file(
         The file to write. Default: `source` itself.
     friction : bool
         Also write damping and friction of the joints. Default False.
-    limits : bool
-        Also write the joint limits (URDF only). Default False.
 
     Returns
     -------
@@ -68,7 +66,7 @@ def update_model_file(
     """
     source, robot = path_of("source", source), instance("robot", robot, Robot, "a geomctrl.Robot")
     target = source if out is None else path_of("out", out)
-    text, new = _updated(source, robot, target, flag("friction", friction), flag("limits", limits))
+    text, new = _updated(source, robot, target, flag("friction", friction))
     if new == text and target == source:
         return target
     real = target.resolve()  # a symbolic link stays one: the file that it points to is replaced
@@ -83,17 +81,17 @@ def update_model_file(
 def require_updatable(source: str | Path, robot: Robot, out: str | Path | None = None) -> None:
     """Raise what `update_model_file` would raise for this file, before the new parameters exist."""
     source = path_of("source", source)
-    _updated(source, robot, source if out is None else path_of("out", out), False, False)
+    _updated(source, robot, source if out is None else path_of("out", out), False)
 
 
-def _updated(source: Path, robot: Robot, target: Path, friction: bool, limits: bool) -> tuple[bytes, bytes]:
+def _updated(source: Path, robot: Robot, target: Path, friction: bool) -> tuple[bytes, bytes]:
     """Return the file's bytes before and after the update."""
     if not source.is_file():
         raise ArgumentError(f"source: no such file: {str(source)!r}")
     require_writable(target)
     text = source.read_bytes()
     updated = _updated_mjcf if file_format(source) == "mjcf" else _updated_urdf
-    return text, updated(source, text, robot, friction, limits)
+    return text, updated(source, text, robot, friction)
 
 
 def require_writable(path: Path) -> None:
@@ -146,7 +144,7 @@ def require_body(label: str, name: str, pi: np.ndarray) -> None:
 # --- URDF ----------------------------------------------------------------------------------------------------------
 
 
-def _updated_urdf(path: Path, text: bytes, robot: Robot, friction: bool, limits: bool) -> bytes:
+def _updated_urdf(path: Path, text: bytes, robot: Robot, friction: bool) -> bytes:
     """Return the URDF text with the robot's numbers. Raises ModelError, ArgumentError."""
     label = str(path)
     own = _loaded(path, robot)  # refuses xacro and invalid URDF, with the line
@@ -161,8 +159,8 @@ def _updated_urdf(path: Path, text: bytes, robot: Robot, friction: bool, limits:
         if not np.array_equal(own.parameters[k], robot.parameters[k]):
             document.set_body(edits, own, k, name, robot.parameters[k])
     for before, joint in zip(own.joints, robot.joints):
-        if joint.name in document.joints:  # the joint of a floating base is not in the file
-            _set_joint(edits, document.joints[joint.name], before, joint, friction, limits)
+        if friction and joint.name in document.joints:  # the joint of a floating base is not in the file
+            _set_dynamics(edits, document.joints[joint.name], before, joint)
     new = edits.result()
     back = _loaded(new.decode(declared_encoding(text)), robot)
     require_arrived(label, back, robot, "write to another file by geomctrl.models.save")
@@ -259,26 +257,16 @@ def _set_inertial(edits: Edits, link: Element, pi: np.ndarray) -> None:
             edits.set(element, attributes)
 
 
-def _set_joint(edits: Edits, element: Element, before: Joint, joint: Joint, friction: bool, limits: bool) -> None:
-    new: list[tuple[int, str]] = []
-    for name, keys, asked in (("dynamics", ("damping", "friction"), friction), ("limit", LIMITS, limits)):
-        values = {}
-        for key in keys if asked else ():
-            x = float(getattr(joint, key))
-            if x != getattr(before, key):
-                if not math.isfinite(x):
-                    raise ModelError(f"joint {joint.name!r}: {key}: URDF can not say {x}")
-                values[key] = repr(x)
-        existing = element.find(name)
-        if values and existing is not None:
-            edits.set(existing, values)
-        elif values:
-            new.append((1, tag(name, values)))
-    if new:
-        edits.insert_first(element, new)
+def _set_dynamics(edits: Edits, element: Element, before: Joint, joint: Joint) -> None:
+    pairs = ((key, float(getattr(joint, key))) for key in ("damping", "friction"))
+    values = {key: repr(x) for key, x in pairs if x != getattr(before, key)}
+    existing = element.find("dynamics")
+    if values and existing is not None:
+        edits.set(existing, values)
+    elif values:
+        edits.insert_first(element, [(1, tag("dynamics", values))])
 
 
-LIMITS = ("lower", "upper", "velocity", "effort")
 TURNED = ("diaginertia", "quat", "axisangle", "xyaxes", "zaxis", "euler")  # attributes of a rotated or diagonal inertia
 GENERATED = "from included files, <replicate>, <attach>, <composite> or <flexcomp>, or fused by fusestatic"
 COMPILER = "its <compiler> makes inertias of its own (inertiafromgeom, balanceinertia, boundmass, settotalmass)"
@@ -287,7 +275,7 @@ COMPILER = "its <compiler> makes inertias of its own (inertiafromgeom, balancein
 # --- MJCF ----------------------------------------------------------------------------------------------------------
 
 
-def _updated_mjcf(path: Path, text: bytes, robot: Robot, friction: bool, limits: bool) -> bytes:
+def _updated_mjcf(path: Path, text: bytes, robot: Robot, friction: bool) -> bytes:
     """Return the MJCF text with the robot's numbers. Raises ModelError, ArgumentError."""
     mujoco = require_mujoco("update_model_file")
     label, _, m = compile_mjcf(mujoco, path)
@@ -305,8 +293,6 @@ def _updated_mjcf(path: Path, text: bytes, robot: Robot, friction: bool, limits:
                 raise ModelError(f"{label}: body {name!r}: stands for one of several joints, and can hold no inertia")
             merged = [f.name for f in own.frames if f.body == k and f.name != name and f.name in bodies]
             _set_body(label, edits, bodies, name, merged, robot.parameters[k])
-    if limits and any(getattr(own.limits, x).tolist() != getattr(robot.limits, x).tolist() for x in ("lower", "upper")):
-        raise ModelError(f"{label}: limits: are not written to MJCF files, whose ranges may be in degrees")
     if friction:
         joints = _joints(bodies, m)
         for before, joint in zip(own.joints, robot.joints):

@@ -225,7 +225,6 @@ TERMS = {
     "mass_matrix_solve": lambda r, q, v, a: r.mass_matrix_solve(np.stack((q, q)), np.stack((v, a))),
     "articulated_bodies": lambda r, q, v, a: articulated_bodies.articulated_bodies(r, q, v, a),
     "mass_matrix_derivative": lambda r, q, v, a: derivatives.mass_matrix_derivative(r, q),
-    "mass_matrix_inverse_rate": lambda r, q, v, a: sensitivities.mass_matrix_inverse_rate(r, q, v),
     "geometric_sensitivity": lambda r, q, v, a: sensitivities.geometric_sensitivity(r, q, v, a),
     "pose_sensitivity": lambda r, q, v, a: sensitivities.pose_sensitivity(r, q, r.body_names[-1]),
     "covariant_derivative": lambda r, q, v, a: curvature.covariant_derivative(r, q, v, a, v),

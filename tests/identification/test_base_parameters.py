@@ -95,16 +95,6 @@ def test_names_evaluate_to_the_projection():
         assert total == pytest.approx(value, rel=2e-3, abs=2e-3)  # names have four digits
 
 
-def test_unobservable_directions_are_explained():
-    robot = planar((0, 0, -9.81))
-    text = base_parameters(robot, exact=True).unobservable()
-    assert len(text) == 30 - 7
-    assert "m1: no torque depends on it" in text
-    exchange = next(w for w in text if "m3" in w and "m3 c3" not in w)
-    assert "exchange" in exchange
-    assert "changes no torque" in exchange
-
-
 def test_lift_keeps_the_base_and_stays_near_the_prior():
     robot = models.panda()
     base = base_parameters(robot, exact=True)

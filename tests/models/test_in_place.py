@@ -199,7 +199,7 @@ def test_drake_reads_the_identified_dynamics(tmp_path):
     compare(new, of_drake(update_model_file(path, new, tmp_path / "out.urdf", friction=True), new), 1e-12)
 
 
-def test_friction_stays_unless_asked_for_and_limits_too(tmp_path):
+def test_friction_stays_unless_asked_for_and_limits_stay(tmp_path):
     path = written(tmp_path)
     robot = models.load_urdf(path, physical="unchecked")
     tighter = [replace(j, upper=0.5 * j.upper, effort=7.0) if np.isfinite(j.upper) else j for j in robot.joints]
@@ -208,13 +208,6 @@ def test_friction_stays_unless_asked_for_and_limits_too(tmp_path):
     back = models.load_urdf(tmp_path / "out.urdf")
     np.testing.assert_array_equal(back.damping, [0.7, 0.0, 0.0])
     np.testing.assert_array_equal(back.limits.upper, [1.0, np.inf, 0.2])
-    update_model_file(path, new, tmp_path / "out.urdf", limits=True)
-    back = models.load_urdf(tmp_path / "out.urdf")
-    np.testing.assert_array_equal(back.limits.upper, [0.5, np.inf, 0.1])
-    np.testing.assert_array_equal(back.limits.effort, [7.0, np.inf, 7.0])
-    free = replace(robot, joints=tuple(replace(j, upper=np.inf) for j in robot.joints))
-    with pytest.raises(ModelError, match="joint 'shoulder': upper: URDF can not say inf"):
-        update_model_file(path, free, limits=True)
 
 
 def test_in_place_keeps_mode_links_and_bodies_that_have_not_changed(tmp_path):

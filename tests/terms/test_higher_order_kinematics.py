@@ -89,7 +89,6 @@ def test_named_derivatives_are_entries_of_the_general_ones():
         V = higher_order_kinematics.twist_derivatives(robot, q, rates, name, form)
         J = higher_order_kinematics.jacobian_derivatives(robot, q, rates, name, form)
         assert_close(higher_order_kinematics.jerk(robot, q, v, a, b, name, form), V[2], 1e-15)
-        assert_close(higher_order_kinematics.jacobian_second_rate(robot, q, v, a, name, form), J[2], 1e-14)
         assert_close(J[0] @ b + 2 * J[1] @ a + J[2] @ v, V[2], 1e-12, 10.0)
 
 

@@ -76,16 +76,17 @@ class Machine(LaneMemory[Layout]):
         Returns (step or sample k, STEP or SAMPLE, lanes without a result, rows (stored samples, numbers, lanes)). STEP
         without lanes means that step `last` was reached and its first sample taken; SAMPLE, that it was not taken.
         """
+        end = total, dt, t_end
         if self._over_rows is None:
-            return self._advanced(first, last, every, total, dt, t_end, alive, begin, sampled)
+            return self._advanced((first, last, every), end, alive, begin, sampled)
         start, before = self.memory.copy(), first - begin  # number of the last sample
-        k, phase, stopped, rows = self._advanced(first, last, 1, total, dt, t_end, alive, begin, sampled)
+        k, phase, stopped, rows = self._advanced((first, last, 1), end, alive, begin, sampled)
         good, failed = self._filled(rows, alive)
         if failed:  # Python continues these lanes from the sample before
             self.memory[:] = start
             k, phase, stopped, rows = first, begin, 0, rows[:0]
             if good:
-                k, phase, stopped, rows = self._advanced(first, before + good, 1, total, dt, t_end, alive, begin)
+                k, phase, stopped, rows = self._advanced((first, before + good, 1), end, alive, begin)
                 self._filled(rows, alive)
             stopped |= failed
         self._keep_worst(rows)
@@ -95,24 +96,15 @@ class Machine(LaneMemory[Layout]):
         return k, phase, stopped, rows
 
     def _advanced(
-        self,
-        first: int,
-        last: int,
-        every: int,
-        total: int,
-        dt: float,
-        t_end: float,
-        alive: int,
-        begin: int,
-        sampled: bool = True,
+        self, steps: tuple[int, int, int], end: tuple[int, float, float], alive: int, begin: int, sampled: bool = True
     ) -> tuple[int, int, int, np.ndarray]:
-        """`run` without the quantities computed from rows."""
+        """`run` without the quantities computed from rows; steps: first, last, every; end: total, dt, t_end."""
+        (first, last, every), total = steps, end[0]
         size = self.layout.row
         if len(self.rows) < (numbers := ((last - first) // every + 2) * size):
             self.rows = np.empty(numbers)
         next_and_phase = self._run(
-            *self.addresses, self.rows.ctypes.data, first, last, every, total, dt, t_end, alive,
-            begin + 2 * (not sampled),
+            *self.addresses, self.rows.ctypes.data, *steps, *end, alive, begin + 2 * (not sampled)
         )  # fmt: skip
         k, phase = divmod(next_and_phase, 2)
         stopped = int(self.memory[self.layout.stopped : self.layout.stopped + 1].view(np.int64)[0])

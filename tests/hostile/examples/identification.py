@@ -135,7 +135,6 @@ SECONDS = number(0.5, negative=False)
 EXAMPLES = {
     "BaseParameters.lift": Example({"values": np.ones(BASE.size), "prior": np.ones(20)}, BASE),
     "BaseParameters.null_space": Example({}, BASE),
-    "BaseParameters.unobservable": Example({}, BASE),
     "identification.base_parameters": Example(
         {"robot": ROBOT, "form": "ploen", "samples": Argument(40), "seed": 1, "tolerance": number(1e-9, positive=True)},
     ),
