@@ -72,15 +72,12 @@ def converged(evidence: Evidence) -> list[Finding]:
     e = evidence.estimate
     if e.converged:
         return []
-    keys = ("status", "evaluations", "iterations", "objective", "optimality")
-    numbers = ", ".join(
-        f"{key} {e.notes[key]:.3g}" if key != "status" else str(e.notes[key]) for key in keys if key in e.notes
-    )
+    status = e.notes.get("status", "without a status")
     advice = (
         "Increase the weight of the prior (--prior-weight), weigh joints by their noise (--noise-weights), or"
         " use another method"
     )
-    return [Finding("convergence", f"the optimiser of {e.method} did not converge ({numbers})", advice)]
+    return [Finding("convergence", f"the optimiser of {e.method} did not converge ({status})", advice)]
 
 
 def _joints_limited_by_prior(evidence: Evidence) -> list[int]:
