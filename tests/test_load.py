@@ -89,8 +89,8 @@ def terms(robot, q, v, a):
     return [robot.mass_matrix(q), robot.inverse_dynamics(q, v, a), robot.forward_dynamics(q, v, a), *robot.terms(q, v)]
 
 def numbers():
-    found = [terms(robot, *s) for s in states] + [terms(robot.with_payload(*x), *states[0]) for x in loads]
-    return [np.concatenate([x.ravel() for x in row]) for row in found]
+    rows = [terms(robot, *s) for s in states] + [terms(robot.with_payload(*x), *states[0]) for x in loads]
+    return [np.concatenate([x.ravel() for x in row]) for row in rows]
 
 def wrong(count, expected, seed):
     rng = np.random.default_rng(seed)
@@ -100,8 +100,8 @@ def wrong(count, expected, seed):
         bad += any((x != y).any() for x, y in zip(terms(robot, *states[i]), expected[i]))
         if k % 50 == 0:
             j = int(rng.integers(len(loads)))
-            found = terms(robot.with_payload(*loads[j]), *states[0])
-            bad += any((x != y).any() for x, y in zip(found, expected[len(states) + j]))
+            values = terms(robot.with_payload(*loads[j]), *states[0])
+            bad += any((x != y).any() for x, y in zip(values, expected[len(states) + j]))
     return bad
 
 def cut(row):

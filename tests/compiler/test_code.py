@@ -223,11 +223,11 @@ robot = random_robot(np.random.default_rng(0), ["revolute"] * 60, [-1] * 60)
 q = np.random.default_rng(1).normal(size=(20, 60))
 expected = robot.mass_matrix(q)
 threading.stack_size(256 * 1024)
-found = []
-thread = threading.Thread(target=lambda: found.append(robot.mass_matrix(q)))
+matrices = []
+thread = threading.Thread(target=lambda: matrices.append(robot.mass_matrix(q)))
 thread.start()
 thread.join()
-assert (found[0] == expected).all()
+assert (matrices[0] == expected).all()
 """
 
 

@@ -161,7 +161,7 @@ def body(mass, com, moments):
 
 @pytest.mark.quick(3)
 @pytest.mark.parametrize(
-    ("pi", "words"),
+    ("pi", "message"),
     [
         (
             body(1.0, [0.1, 0.0, 0.0], [0.01, 0.01, 0.02 - 1e-6]),
@@ -179,16 +179,16 @@ def body(mass, com, moments):
         (body(1.0, [0.1, 0.0, 0.0], [0.01, 0.01, 0.03]), "no body can have the parameters of 'link2' (triangle"),
     ],
 )
-def test_bodies_that_nobody_builds(report, pi, words):
+def test_bodies_that_nobody_builds(report, pi, message):
     x = report.estimate.x.copy()
     x[:10], x[10:20] = body(1.0, [0.5, 0.0, 0.0], [0.1, 0.1, 0.1]), pi
     assert report.robot.parameters[:, 0].sum() != 2.0
     odd = dataclasses.replace(report, estimate=dataclasses.replace(report.estimate, x=x))
     total = models.two_link().parameters[:, 0].sum()
-    words = words.replace("(2 kg)", f"({total:.4g} kg)")
+    message = message.replace("(2 kg)", f"({total:.4g} kg)")
     seen = [d.seen for d in odd.assessment.findings if d.kind == "bodies"]
     assert len(seen) == 1
-    assert seen[0].startswith(words)
+    assert seen[0].startswith(message)
     good = x.copy()
     good[10:20] = body(1.0, [0.1, 0.0, 0.0], [0.01, 0.01, 0.015])
     sound = dataclasses.replace(report, estimate=dataclasses.replace(report.estimate, x=good))

@@ -165,9 +165,9 @@ def with_best_curves(model: RegressorModel, own: float, training: Dataset, every
         except (ExcitationError, ArgumentError):  # a joint does not move, or too slowly for a curve
             continue
         if not curves.at_bound.all():
-            found_ = predicted(curves.model, *_compressed(curves.model, training, every_row))
-            if np.median(found_.x[curves.model.by_kind["curve"]]) > 0.0:  # only positive amplitudes are physical
-                candidates[f"{shape} at {width:g} rad/s"] = curves.model, found_.error
+            prediction = predicted(curves.model, *_compressed(curves.model, training, every_row))
+            if np.median(prediction.x[curves.model.by_kind["curve"]]) > 0.0:  # only positive amplitudes are physical
+                candidates[f"{shape} at {width:g} rad/s"] = curves.model, prediction.error
     best = min(candidates, key=lambda name: candidates[name][1])
     best = "none" if candidates["none"][1] <= (1.0 + MIN_IMPROVEMENT) * candidates[best][1] else best
     reason = f"{best}, by the error of samples left out of the fit (mean of joints): "
