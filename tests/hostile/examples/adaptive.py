@@ -64,8 +64,6 @@ for law in MADE:
         if method in public:
             EXAMPLES[f"{name}.{method}"] = Example(arguments, law, compare=method != "sample_state")
 EXAMPLES |= {
-    "controllers.Robust.distance": Example({"plant": PLANT}, MADE[-2]),
     # c is the same for all samples
     "controllers.Robust.allowance": Example({"plant": Argument(PLANT, "all")}, MADE[-2]),
-    "controllers.SmoothProjection.distance": Example({"p": MADE[3].start()}, MADE[3]),
 }

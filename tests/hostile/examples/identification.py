@@ -247,9 +247,7 @@ EXAMPLES = {
     ),
     "identification.RegressorModel.regressor": Example(STATES, MODEL),
     "identification.RegressorModel.torque": Example({"x": X, **STATES}, MODEL),
-    "identification.RegressorModel.compress": Example(
-        {"data": LOG, "weights": np.ones((800, 2)), "progress": lambda x: None}, MODEL
-    ),
+    "identification.RegressorModel.compress": Example({"data": LOG, "progress": lambda x: None}, MODEL),
     "identification.Validation": Example(
         {
             "test": number(0.25, positive=True, legal="none string"),
