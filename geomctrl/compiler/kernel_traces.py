@@ -162,8 +162,6 @@ def trace(
     for x, q in zip(algorithm.inputs, arrays):
         if guarded and x.shape == ("nq",):
             good = both(good, on(tree.good_poses, symbolic())(model, q))
-    flag = graph.operand(good) if isinstance(good, Condition) else None
-    if good is False:
-        raise UntraceableError(f"{algorithm.py_func.__name__} has no result for this structure")
+    flag = None if good is True else graph.operand(good)
     ends = tuple(graph.operand(x if is_symbol(x) else float(x)) for y in outputs for x in y.ravel())
     return Trace(graph, tuple(lengths), ends, tuple(y.size for y in outputs), flag)

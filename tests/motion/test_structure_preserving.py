@@ -142,12 +142,19 @@ def test_the_variational_map_is_symplectic():
 
 
 def test_variational_energy_does_not_drift():
-    """Over 4000 s, with a step at which MK4 loses a tenth of the energy, the band of energies keeps its width."""
-    path = variational(FLOATING, FLOATING.neutral(), SPIN, None, 4000.0, 0.2)
-    error = FLOATING.energy(path.q, path.v) - FLOATING.energy(path.q[0], path.v[0])
-    first, last = np.abs(error[:4000]).max(), np.abs(error[-4000:]).max()
-    assert last < 1.5 * first
-    assert abs(error[-4000:].mean() - error[:4000].mean()) < 0.2 * first
+    """Over 4000 s the band of energies keeps its width and its mean, with a step at which MK4 loses energy steadily.
+
+    The motion is chaotic, so averages are compared: they do not depend on rounding.
+    """
+
+    def energy_error(method):
+        path = method(FLOATING, FLOATING.neutral(), SPIN, None, 4000.0, 0.2)
+        return np.array_split(FLOATING.energy(path.q, path.v) - FLOATING.energy(path.q[0], path.v[0]), 5)
+
+    parts, lost = energy_error(variational), energy_error(rollout)
+    widths = [np.sqrt(np.mean(part**2)) for part in parts]
+    assert max(widths[2:]) < 2.5 * max(widths[:2])
+    assert abs(parts[-1].mean() - parts[0].mean()) < 0.2 * abs(lost[-1].mean() - lost[0].mean())
 
 
 # --- what is kept ----------------------------------------------------------------------------------------------------
