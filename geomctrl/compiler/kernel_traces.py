@@ -19,7 +19,6 @@ from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.tracing.arrays import holds_symbols, wrapped
 from geomctrl.tracing.requirements import require
 from geomctrl.tracing.symbols import (
-    Condition,
     Graph,
     UntraceableError,
     add,
