@@ -87,7 +87,7 @@ def test_numbers_in_memory_are_the_numbers(room, monkeypatch):
     monkeypatch.setitem(ptx.AT_HAND, "double", room)
     for robot in ROBOTS[:2]:
         case = Case(robot, "forward_dynamics")
-        assert case.text.count("store volatile") > 100
+        assert case.text.count("store volatile") > 10  # memory is used
         inputs = case.states(3)
         np.testing.assert_allclose(case(inputs)[0][0], python(robot, "forward_dynamics", inputs), rtol=1e-12)
 
