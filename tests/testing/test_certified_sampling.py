@@ -116,6 +116,12 @@ def test_the_two_link_falls_at_a_kilohertz(arm, law):
     assert certificate.share_left == 0.0
 
 
+def test_a_side_of_which_the_change_of_v_is_a_square_is_divided(arm):
+    """Linear coefficients of q[1] vanish in boxes that are symmetric about 0."""
+    law = gc.controllers.PDGravity(arm, [0.0, 0.0], kp=50.0, kd=20.0, strict=True)
+    assert testing.certify_sampled(law, arm, (0.05, 0.2), 0.001, outside=(0.04, 0.16), budget=1000)
+
+
 def test_a_budget_that_ends_leaves_the_claim_undecided(arm, law):
     certificate = testing.certify_sampled(law, arm, (0.5, 1.0), 1e-3, outside=(0.01, 0.05), budget=5)
     assert certificate.status == "undecided"

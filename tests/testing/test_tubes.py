@@ -159,7 +159,7 @@ def test_parameters_that_are_certain_but_not_the_plants_are_those_of_the_tube(ar
 
 
 def test_the_box_is_divided_where_its_enclosure_blows_up(arm, law):
-    box = X0 - 0.06, X0 + 0.06
+    box = X0 - 0.12, X0 + 0.12
     whole, parts = (testing.reach(arm, law, box, 0.25, pieces=k) for k in (1, 16))
     assert not whole
     assert 0.0 < whole.until < 0.25
@@ -225,7 +225,7 @@ def test_an_interrupt_returns_what_is_enclosed(arm, law, monkeypatch):
         return advance(self, *args)
 
     monkeypatch.setattr(steps.Enclosure, "advance", interrupted)
-    tube = testing.reach(arm, law, (X0 - 0.06, X0 + 0.06), 0.25, pieces=16)
+    tube = testing.reach(arm, law, (X0 - 0.12, X0 + 0.12), 0.25, pieces=16)
     assert tube.interrupted
     assert not tube
     assert tube.until == 0.0
@@ -243,10 +243,10 @@ def test_an_interrupt_while_a_part_is_put_away_loses_no_part_of_the_box(arm, law
         return piece(*args)
 
     monkeypatch.setattr(reaching, "Piece", interrupted)
-    tube = testing.reach(arm, law, (X0 - 0.06, X0 + 0.06), 0.25, pieces=2)
+    tube = testing.reach(arm, law, (X0 - 0.12, X0 + 0.12), 0.25, pieces=2)
     assert tube.interrupted
     assert not tube
-    corners = X0 + 0.06 * np.array(np.meshgrid(*[[-1.0, 1.0]] * 4)).reshape(4, -1).T
+    corners = X0 + 0.12 * np.array(np.meshgrid(*[[-1.0, 1.0]] * 4)).reshape(4, -1).T
     inside = [((p.lower <= corners) & (corners <= p.upper)).all(1) for p in tube.pieces]
     assert np.any(inside, axis=0).all()
 

@@ -37,7 +37,7 @@ from geomctrl.tracing.proofs.operation_rows import OperationRows
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .equations import LoopEquations, checked_plant
-from .steps import ERR, UP, Dynamics, Enclosure, bounds, series
+from .steps import ERR, UP, Dynamics, Enclosure, Layout, bounds, series
 
 HELD, CHANGE = 11, 12  # further arrays of the graph: the held command, the change of V
 ORDER = 3  # of the Taylor series over one sample
@@ -302,12 +302,8 @@ class _SampledLoop:
         W, layout = rows[n], enclosure.layout
         k = layout.initial
         rest = float(np.abs(W[1 + k : 1 + layout.symbols]).sum() + W[ERR]) * UP
-        A = np.zeros((k, k))
-        i, j = np.triu_indices(layout.quadratic)
-        kept = j < k
-        A[i[kept], j[kept]] = 0.5 * W[1 + layout.symbols : ERR][kept]
         low, high = bounds(W)
-        upper = self._upper(float(W[0]), W[1 : 1 + k], A + A.T, 0.5 * (lo + hi), 0.5 * (hi - lo)) + rest if k else high
+        upper = self._upper(float(W[0]), *layout.polynomial(W), 0.5 * (lo + hi), 0.5 * (hi - lo)) + rest if k else high
         return (float(low), min(float(high), float(upper))), W
 
     def _upper(self, c: float, b: np.ndarray, A: np.ndarray, centre: np.ndarray, half: np.ndarray) -> float:
@@ -337,11 +333,14 @@ class _SampledLoop:
         return best
 
     def _side(self, lo: np.ndarray, hi: np.ndarray, W: Any) -> int:
-        """The side along which the change of V varies most; without a Taylor model the longest one."""
+        """The side along which the change of V varies most; without a Taylor model the longest one.
+
+        A linear coefficient alone may vanish by symmetry, where the change of V is a square of this coordinate.
+        """
         if W is None:
             return int(np.argmax((hi - lo) / self.half))
-        sides = np.flatnonzero(hi > lo)
-        return int(sides[np.argmax(np.abs(W[1 : 1 + len(sides)]))])
+        sides, (b, A) = np.flatnonzero(hi > lo), Layout(int((hi > lo).sum()), self.dynamics.moving).polynomial(W)
+        return int(sides[np.argmax(np.abs(b) + 2.0 * np.abs(A).sum(1))])
 
 
 def _approximate_maximum(b: np.ndarray, A: np.ndarray) -> np.ndarray:

@@ -72,6 +72,14 @@ class Layout:
         _, j = np.triu_indices(self.quadratic)
         return 1 + self.symbols + np.flatnonzero(j >= self.initial)
 
+    def polynomial(self, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """b and the symmetric A of the part c + b.e + e.A e of a row that has initial symbols e only."""
+        n = self.initial
+        A, (i, j) = np.zeros((n, n)), np.triu_indices(self.quadratic)
+        kept = j < n
+        A[i[kept], j[kept]] = 0.5 * row[1 + self.symbols : ERR][kept]
+        return row[1 : 1 + n], A + A.T
+
     def forms(self, C: np.ndarray, err: np.ndarray | float = 0.0) -> np.ndarray:
         """Rows of Taylor models from coefficients and bounds of errors."""
         m = self.symbols
