@@ -22,6 +22,14 @@ MAX_COUNT = 2**31 - 1  # largest accepted count of anything
 ROTATION_TOLERANCE = 1e-6  # |R^T R - 1| above which a matrix is refused as a rotation
 
 
+def shown(x: object) -> str:
+    """Return the first characters of repr(x) for messages, or the type's name where repr fails: deep nesting does."""
+    try:
+        return f"{x!r:.80}"
+    except Exception:
+        return f"an object of type {type(x).__name__}"
+
+
 def _finite(a: np.ndarray) -> bool:
     """Whether there is no nan and no infinity; the sum of squares, three times faster, decides except for huge
     numbers.
@@ -68,7 +76,7 @@ def _converted(name: str, value: ArrayLike, trailing: tuple[int, ...]) -> np.nda
             raise TypeError
         return np.require(a, np.float64, ["C", "W", "E"])
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{name}: expected real numbers of {_shape(trailing)}, got {value!r:.80}") from None
+        raise ArgumentError(f"{name}: expected real numbers of {_shape(trailing)}, got {shown(value)}") from None
 
 
 def _require_unmasked(name: str, value: ArrayLike) -> None:
@@ -96,7 +104,7 @@ def vector(name: str, x: ArrayLike, n: int) -> np.ndarray:
     try:
         return exactly(name, x, (n,))
     except ArgumentError:
-        raise ArgumentError(f"{name}: expected {n} finite numbers, got {x!r:.80}") from None
+        raise ArgumentError(f"{name}: expected {n} finite numbers, got {shown(x)}") from None
 
 
 def one_state(name: str, x: ArrayLike, n: int) -> np.ndarray:
@@ -111,7 +119,7 @@ def per_coordinate(name: str, x: ArrayLike, expected: str, good: Callable[[np.nd
     """Return x as a read-only number or (n,) numbers, all of them `good`; raises ArgumentError otherwise."""
     a = checked(name, x, ())
     if a.ndim > 1 or not a.size or not np.all(good(a)):
-        raise ArgumentError(f"{name}: expected {expected}, a number or (n,) of them, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected {expected}, a number or (n,) of them, got {shown(x)}")
     return frozen(a)
 
 
@@ -133,7 +141,7 @@ def one_or_each(
     """
     a = checked(name, x, (), finite=False)
     if a.shape not in ((), (n,)) or not np.all(good(a)):
-        raise ArgumentError(f"{name}: expected {expected} or {n}, one a {of}, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected {expected} or {n}, one a {of}, got {shown(x)}")
     return np.broadcast_to(a, (n,)).copy()
 
 
@@ -145,7 +153,7 @@ def number(
         return x
     a = np.asarray(x) if np.isscalar(x) or (isinstance(x, np.ndarray) and not np.ma.is_masked(x)) else np.empty(0)
     if a.shape != () or a.dtype.kind not in "iuf" or not math.isfinite(value := float(a)) or not good(value):
-        raise ArgumentError(f"{name}: expected {expected}, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected {expected}, got {shown(x)}")
     return value
 
 
@@ -161,14 +169,14 @@ def count(name: str, x: object, least: int = 0, largest: int = MAX_COUNT, expect
         n = None
     if n is None or not least <= n <= largest:
         whole = f"a whole number from {least}" + (f" to {largest}" if largest < MAX_COUNT else "")
-        raise ArgumentError(f"{name}: expected {expected or whole}, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected {expected or whole}, got {shown(x)}")
     return n
 
 
 def flag(name: str, x: object) -> bool:
     """x as a bool; raises ArgumentError, naming the argument `name`, unless it is True or False."""
     if not isinstance(x, (bool, np.bool_)):
-        raise ArgumentError(f"{name}: expected True or False, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected True or False, got {shown(x)}")
     return bool(x)
 
 
@@ -176,7 +184,7 @@ def choice(name: str, x: object, options: Iterable[str]) -> str:
     """Return x; raises ArgumentError, naming the argument `name`, unless it is one of the `options`."""
     allowed = tuple(options)
     if not isinstance(x, str) or x not in allowed:
-        raise ArgumentError(f"{name}: expected {_one_of(allowed)}, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected {_one_of(allowed)}, got {shown(x)}")
     return x
 
 
@@ -190,7 +198,7 @@ def function(name: str, x: object, expected: str) -> Any:
     q)".
     """
     if not callable(x):
-        raise ArgumentError(f"{name}: expected a function {expected}, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected a function {expected}, got {shown(x)}")
     return x
 
 
@@ -198,8 +206,12 @@ def path_of(name: str, x: object) -> Path:
     """Return x as a Path; raises ArgumentError, naming the argument `name`, unless it is the name of a file or
     folder.
     """
-    if not isinstance(x, (str, os.PathLike)) or not str(x) or "\0" in str(x):
-        raise ArgumentError(f"{name}: expected a path, got {x!r:.80}")
+    try:
+        encoded = os.fsencode(x) if isinstance(x, (str, os.PathLike)) else b""
+    except ValueError:  # the file system can not have this name: it has half of a character, for example
+        encoded = b""
+    if not encoded or b"\0" in encoded:
+        raise ArgumentError(f"{name}: expected a path, got {shown(x)}")
     return Path(x)
 
 
@@ -208,7 +220,7 @@ def listed(name: str, x: object, expected: str = "a list") -> list:
     if not isinstance(x, (str, bytes, Mapping)) and isinstance(x, Iterable) and not np.ma.is_masked(x):
         with contextlib.suppress(TypeError):  # an array without axes
             return list(x)
-    raise ArgumentError(f"{name}: expected {expected}, got {x!r:.80}")
+    raise ArgumentError(f"{name}: expected {expected}, got {shown(x)}")
 
 
 def instance(name: str, x: object, kind: type | tuple[type, ...], expected: str) -> Any:
@@ -216,14 +228,14 @@ def instance(name: str, x: object, kind: type | tuple[type, ...], expected: str)
     Plant".
     """
     if not isinstance(x, kind):
-        raise ArgumentError(f"{name}: expected {expected}, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected {expected}, got {shown(x)}")
     return x
 
 
 def generator(name: str, x: object) -> np.random.Generator:
     """Return x; raises ArgumentError, naming the argument `name`, unless it is a numpy.random.Generator."""
     if not isinstance(x, np.random.Generator):
-        raise ArgumentError(f"{name}: expected a numpy.random.Generator, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected a numpy.random.Generator, got {shown(x)}")
     return x
 
 

@@ -1,5 +1,6 @@
 """Unusual bad input is refused by name: no raw Python error, no broadcasting, nothing taken for empty."""
 
+import functools
 import io
 import json
 import multiprocessing
@@ -33,7 +34,18 @@ def test_json_that_no_model_is(read, text, tmp_path):
     assert "robot.json" in run("info", path, status=2).output
 
 
+def deep():
+    """A list whose repr Python refuses."""
+    return functools.reduce(lambda inner, _: [inner], range(5000), 1.0)
+
+
 CALLS = {
+    "q    ": lambda: ROBOT.mass_matrix(deep()),
+    "every": lambda: gc.SimulationOptions(every=deep()),
+    "strict": lambda: gc.SimulationOptions(strict=deep()),
+    "path": lambda: ROBOT.to_c("half a character \ud800"),
+    "path ": lambda: ROBOT.to_c(b"bytes"),
+    "box": lambda: ROBOT.bounds(box=np.array(0.5)),
     "z": lambda: LAW(0.0, ZERO, ZERO, np.array(1.0)),
     "z ": lambda: LAW(0.0, ZERO, ZERO, np.zeros((len(LAW.p0), 2))),
     "z  ": lambda: LAW.lyapunov(0.0, ZERO, ZERO, np.array(1.0), gc.Plant(ROBOT)),
@@ -54,6 +66,13 @@ CALLS = {
 def test_arguments_of_the_wrong_kind(name):
     with pytest.raises(ArgumentError, match=f"^{name.strip()}: expected"):
         CALLS[name]()
+
+
+def test_numbers_that_overflow_make_no_motor_and_no_body():
+    with pytest.raises(ModelError, match="armature: expected a finite number, got inf"):
+        gc.Joint.revolute((0, 0, 1)).with_motor(1e-3, 1e200)
+    huge, solid = np.full(10, 1e308), gc.inertia.from_com(1.0, (0, 0, 0), np.eye(3))
+    assert gc.inertia.is_physical([huge, solid]).tolist() == [False, True]
 
 
 def test_one_number_serves_all_joints_only_as_a_number():
@@ -89,6 +108,7 @@ FILES = {
     "list.npz": archive(about=json.dumps([]), t=[0.0]),
     "cut.npz": archive(about="[1", t=[0.0]),
     "deep.json": b"[" * 10**5,
+    "deep.toml": b"a = " + b"[" * 10**4,
     "bytes.toml": b"\xff\xfe\x00",
     "archive.py": archive(a=1.0),
     "half.py": b"def (",
@@ -99,7 +119,7 @@ COMMANDS = [
     ("show", "list.npz", "--robot", "panda"),
     *((command, x, "--out", "o") for command in ("sweep", "track") for x in ("archive.py", "half.py", "null.py")),
     ("sweep", "other.npz", "--out", "o"),
-    *(("info", x) for x in ("deep.json", "bytes.toml", "junk.npz", "/", "/dev/null")),
+    *(("info", x) for x in ("deep.json", "deep.toml", "bytes.toml", "junk.npz", "/", "/dev/null")),
     *(("track", "two_link", "--out", "o", *x) for x in (
         ("--dt", "nan"), ("--dt", "1e-320"), ("--seconds", "inf"), ("--seconds", "-1"), ("--gains", "kp=1e999"),
         ("--gains", "=,="), ("--actuators", "lag=nan"), ("--sensors", "bits=1e9"), ("--payload", "nan"),

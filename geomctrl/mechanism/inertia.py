@@ -201,7 +201,10 @@ def is_physical(parameters: ArrayLike, strict: bool = False) -> np.ndarray:
     """
     pi = _parameters(parameters)
     flag("strict", strict)
-    eigenvalues = np.linalg.eigvalsh(pseudo(pi))
+    with np.errstate(over="ignore", invalid="ignore"):
+        P = pseudo(pi)
+    P = np.where(np.isfinite(P).all((-2, -1), keepdims=True), P, -np.eye(4))  # no body: its sums overflow
+    eigenvalues = np.linalg.eigvalsh(P)
     bound = TOLERANCE * np.abs(eigenvalues).max(-1)
     if strict:
         return eigenvalues[..., 0] > bound

@@ -227,7 +227,7 @@ class Joint(ReadableRepr):
             number("rotor", rotor, "an inertia >= 0", lambda x: x >= 0.0),
             number("gear_ratio", gear_ratio),
         )
-        return replace(self, armature=rotor * gear_ratio**2, gear_ratio=gear_ratio)
+        return replace(self, armature=rotor * gear_ratio * gear_ratio, gear_ratio=gear_ratio)
 
     @property
     def dof(self) -> int:
