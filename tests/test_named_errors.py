@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
+import scipy.sparse
 from cli.command_line import run
 
 import geomctrl as gc
@@ -59,6 +60,10 @@ CALLS = {
     "amplitude": lambda: references.Sinusoids(ROBOT, ZERO, [0.1], 0.5),
     "frequency": lambda: references.Sinusoids(ROBOT, ZERO, 0.1, [0.5]),
     "phase": lambda: references.Sinusoids(ROBOT, ZERO, 0.1, 0.5, np.zeros((1, 3))),
+    "sensors": lambda: gc.Plant(ROBOT, sensors=""),
+    "sensors ": lambda: gc.Plant(ROBOT, sensors={}),
+    "plants": lambda: gc.simulate_many(scipy.sparse.eye(2), LAW, ZERO, ZERO, 0.01, 1e-3),
+    "v0": lambda: gc.simulate_many(ROBOT, LAW, ZERO, [[[1.0], [1.0, 2.0]], ZERO], 0.01, 1e-3),
 }
 
 

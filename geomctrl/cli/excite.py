@@ -46,7 +46,10 @@ FRICTION = ("viscous", "coulomb", "offset")
 
 
 def _floor(text: str) -> float | None:
-    return None if text.strip().lower() == "none" else as_numbers(text)[0]
+    try:
+        return None if text.strip().lower() == "none" else float(text)
+    except ValueError:
+        raise ValueError(f"expected one number or none, got {text!r}") from None
 
 
 def _boxes(_type: Any, tokens: Sequence[Token]) -> list[list[float]]:

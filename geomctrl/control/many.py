@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import count, instance
+from geomctrl.arguments import count, instance, listed
 from geomctrl.errors import ArgumentError
 from geomctrl.motion.trajectory import step_count
 from geomctrl.other_names import OF_SIMULATE, named_arguments
@@ -158,18 +158,17 @@ def with_own_laws(cases: Sequence[Case], always: bool = False) -> list[Case]:
 
 
 def _plants(plants: Any) -> list[Plant]:
-    if not isinstance(plants, Iterable):
-        raise ArgumentError(f"plants: expected a geomctrl.Plant or a Robot, or one a loop, got {plants!r:.60}")
-    return [plant_of("plants", plant) for plant in plants]
+    several = listed("plants", plants, "a geomctrl.Plant or a Robot, or one a loop")
+    return [plant_of("plants", plant) for plant in several]
 
 
 def _rows(x: Any) -> list | None:
     """The list of initial states; None for a single one."""
     try:
         rows = list(x)
-    except TypeError:
+        return rows if rows and all(np.ndim(row) == 1 for row in rows) else None
+    except (TypeError, ValueError):
         return None
-    return rows if rows and all(np.ndim(row) == 1 for row in rows) else None
 
 
 # --- for sweeps --------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import listed
 from geomctrl.errors import ArgumentError, SimulationError
 
 from .sensors.sensor import Sensor, Truth, normals
@@ -280,10 +281,7 @@ def _warn_once(message: str) -> None:
 def checked_sensors(plant: Any) -> tuple[Sensor, ...]:
     """The sensors of a plant under construction. Raises ArgumentError for the argument `sensors`."""
     argument = plant.sensors
-    try:
-        sensors = (argument,) if isinstance(argument, Sensor) else tuple(argument)
-    except TypeError:
-        raise ArgumentError(f"sensors: expected geomctrl.sensors, got {argument!r:.80}") from None
+    sensors = (argument,) if isinstance(argument, Sensor) else tuple(listed("sensors", argument, "geomctrl.sensors"))
     names: set[str] = set()
     for sensor in sensors:
         if not isinstance(sensor, Sensor):

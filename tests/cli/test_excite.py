@@ -62,7 +62,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(tmp_path):
         (("panda", "--velocity", "1,2"), "velocity: expected a number or 7"),
         (("panda", "--friction", "sticky"), "Invalid value for --friction: expected some of viscous, coulomb, offset"),
         (("panda", "--collisions", "file"), "--collisions file: for URDF files"),
-        (("panda", "--floor", "low"), "--floor: expected numbers"),
+        *((("panda", "--floor", x), "--floor: expected one number or none") for x in ("low", "", "1,2")),
         (("two_link",), "velocity: joint 'joint1' has no limit"),
         (("quadruped",), "revolute and prismatic"),
         (("pander",), "no bundled robot named"),

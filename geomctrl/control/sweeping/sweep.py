@@ -286,7 +286,8 @@ def _block_size(block: int | None, runs: int, on_gpu: bool) -> int:
 def _at(dataset: Any, index: Any) -> Any:
     """The Dataset of one run."""
     if not isinstance(index, Mapping):
-        is_number = isinstance(index, (int, np.integer)) or getattr(index, "shape", None) == ()
+        zero_d = isinstance(index, int) or getattr(index, "shape", None) == ()
+        is_number = zero_d and np.asarray(index).dtype.kind in "iu"
         where = np.argwhere(dataset["run"].values == np.asarray(index)) if is_number else np.zeros((0, 0), int)
         if len(where) != 1:
             raise ArgumentError(
