@@ -13,8 +13,9 @@ import scipy.sparse
 from cli.command_line import run
 
 import geomctrl as gc
-from geomctrl import controllers, models, references
+from geomctrl import controllers, identification, models, references
 from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.identification.excitation.trajectory import Trajectory
 from geomctrl.models import load_extra
 from geomctrl.models.io.model_file import load_model
 
@@ -60,6 +61,12 @@ CALLS = {
     "amplitude": lambda: references.Sinusoids(ROBOT, ZERO, [0.1], 0.5),
     "frequency": lambda: references.Sinusoids(ROBOT, ZERO, 0.1, [0.5]),
     "phase": lambda: references.Sinusoids(ROBOT, ZERO, 0.1, 0.5, np.zeros((1, 3))),
+    "keys: q": lambda: identification.Reading(keys={"q": None}),
+    "keys: t": lambda: identification.Reading(keys={"t": []}),
+    "units: q": lambda: identification.Reading(units={"q": object()}),
+    "coulomb": lambda: identification.RegressorModel(ROBOT, coulomb=[[0, 1]]),
+    "t": lambda: Trajectory("fourier", 1.0, np.ones((3, 2))).at(np.zeros((2, 2))),
+    "event 'rise': direction": lambda: gc.integrators.Event(lambda t, y: t, direction=0.5, name="rise"),
     "sensors": lambda: gc.Plant(ROBOT, sensors=""),
     "sensors ": lambda: gc.Plant(ROBOT, sensors={}),
     "plants": lambda: gc.simulate_many(scipy.sparse.eye(2), LAW, ZERO, ZERO, 0.01, 1e-3),

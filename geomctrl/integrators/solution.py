@@ -120,7 +120,9 @@ class Event:
 
 
 def _direction_of(event, name):
-    return number(f"event {name}: direction", getattr(event, "direction", 0), "+1, -1 or 0")
+    return number(
+        f"event {name}: direction", getattr(event, "direction", 0), "+1, -1 or 0", lambda x: x in (-1.0, 0.0, 1.0)
+    )
 
 
 class Watch:

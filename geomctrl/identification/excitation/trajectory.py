@@ -32,7 +32,7 @@ class Trajectory:
 
     def basis(self, t: ArrayLike) -> np.ndarray:
         """(3, N, nk): the basis and its first two time derivatives."""
-        return basis_functions(self.kind, self.duration, len(self.coefficients), np.atleast_1d(checked("t", t, ())))
+        return basis_functions(self.kind, self.duration, len(self.coefficients), _times(t))
 
     def at(self, t: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """q, v, a (N, nv) at times t (N,)."""
@@ -41,7 +41,7 @@ class Trajectory:
 
     def derivative(self, order: int, t: ArrayLike) -> np.ndarray:
         """(N, nv): the derivative of this order, from 0 to 5, at times t (N,); the jerk is of order 3."""
-        order, t = count("order", order, 0, 5), np.atleast_1d(checked("t", t, ()))
+        order, t = count("order", order, 0, 5), _times(t)
         return basis_functions(self.kind, self.duration, len(self.coefficients), t, order + 1)[-1] @ self.coefficients
 
     def bounds(self, order: int) -> np.ndarray:
@@ -62,6 +62,13 @@ class Trajectory:
         inside = 0.0 <= t <= self.duration
         q, v, a = (x[0] for x in self.at(min(max(t, 0.0), self.duration)))
         return Desired(q, v, a) if inside else Desired(q, np.zeros_like(q), np.zeros_like(q))
+
+
+def _times(t: ArrayLike) -> np.ndarray:
+    times = np.atleast_1d(checked("t", t, ()))
+    if times.ndim > 1:
+        raise ArgumentError(f"t: expected a time or shape (N,), got {times.shape}")
+    return times
 
 
 def basis_functions(kind: str, duration: float, nk: int, t: np.ndarray, orders: int = 3) -> np.ndarray:

@@ -151,9 +151,15 @@ class Reading:
     def __post_init__(self):
         for option_name in ("keys", "units"):
             value = getattr(self, option_name)
-            for name in () if value is None else instance(option_name, value, Mapping, "a dict by field"):
+            by_field = {} if value is None else instance(option_name, value, Mapping, "a dict by field")
+            for name, x in by_field.items():
                 if name not in FIELDS:
                     raise ArgumentError(f"{option_name}: expected {', '.join(FIELDS)}, got {name!r}")
+                several = (
+                    [x] if isinstance(x, str) else listed(f"{option_name}: {name}", x, "a name or a list of names")
+                )
+                if not several or not all(isinstance(k, str) for k in several):
+                    raise ArgumentError(f"{option_name}: {name}: expected a name or a list of names, got {x!r:.80}")
         if self.mapping is not None:
             instance("mapping", self.mapping, JointMapping, "a JointMapping")
         if self.rate is not None:
