@@ -13,7 +13,7 @@ import scipy.sparse
 from cli.command_line import run
 
 import geomctrl as gc
-from geomctrl import controllers, identification, models, references
+from geomctrl import controllers, identification, models, papers, references, testing
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.identification.excitation.trajectory import Trajectory
 from geomctrl.models import load_extra
@@ -24,6 +24,7 @@ MOTION = references.Sinusoids(ROBOT, [0.0, 0.0], 0.1, 0.5)
 LAW = controllers.SlotineLi(ROBOT, MOTION)
 TASK = controllers.OperationalSpace(ROBOT, MOTION, "tip", axes="xz")
 ZERO, MANY = np.zeros(2), np.zeros((3, 2))
+BAR = papers.constrained.ConstrainedBody("bar", gc.inertia.from_com(1.0, (0, 0, 0), np.eye(3)), np.eye(4))
 
 
 @pytest.mark.parametrize("read", [load_model, load_extra])
@@ -67,6 +68,10 @@ CALLS = {
     "coulomb": lambda: identification.RegressorModel(ROBOT, coulomb=[[0, 1]]),
     "t": lambda: Trajectory("fourier", 1.0, np.ones((3, 2))).at(np.zeros((2, 2))),
     "event 'rise': direction": lambda: gc.integrators.Event(lambda t, y: t, direction=0.5, name="rise"),
+    "control_dt": lambda: gc.simulate(ROBOT, LAW, ZERO, ZERO, 1.0, 1e-300, control_dt=1e300),
+    "constraints": lambda: papers.constrained.ConstrainedSystem([BAR], np.array(1.0)),
+    r"coriolis\(q, v\)": lambda: testing.assert_skew_symmetric(ROBOT, coriolis=lambda q, v: "x"),
+    "controller": lambda: testing.certify_lyapunov(controllers.ComputedTorque, ROBOT, (0.1, 0.1)),
     "sensors": lambda: gc.Plant(ROBOT, sensors=""),
     "sensors ": lambda: gc.Plant(ROBOT, sensors={}),
     "plants": lambda: gc.simulate_many(scipy.sparse.eye(2), LAW, ZERO, ZERO, 0.01, 1e-3),

@@ -352,7 +352,8 @@ def hold_count(control_dt: float | None, dt: float, name: str = "control_dt") ->
     if control_dt is None:
         return 0
     control_dt, dt = duration(name, control_dt), duration("dt", dt)
-    count = round(control_dt / dt)
-    if count < 1 or abs(control_dt / dt - count) > 1e-6:
+    steps = control_dt / dt
+    count = round(steps) if math.isfinite(steps) else 0
+    if count < 1 or abs(steps - count) > 1e-6:
         raise ArgumentError(f"{name}: expected a multiple of dt = {dt:g} s, got {control_dt:g}")
     return count

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from geomctrl.arguments import count, function, tolerance
+from geomctrl.arguments import checked, count, function, tolerance
 from geomctrl.control.monitors.skew import skew_residual
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import require_robot
@@ -107,8 +107,8 @@ def _assert_skew(
         M, Mdot = mass_matrix_in_motion(robot, q, v)
         _assert_rate_of_mass_matrix(robot, q, v, M, Mdot)
         if mass_matrix_rate is not None:
-            Mdot = np.asarray(mass_matrix_rate(q, v), float)
-        C = np.asarray(coriolis(q, v), float)
+            Mdot = checked("mass_matrix_rate(q, v)", mass_matrix_rate(q, v), (), finite=False)
+        C = checked("coriolis(q, v)", coriolis(q, v), (), finite=False)
         for name, A in (("Mdot", Mdot), ("C", C)):
             if A.shape != (robot.nv, robot.nv) or not np.isfinite(A).all():
                 raise AssertionError(

@@ -314,7 +314,8 @@ def chosen_actuators(kind: str, chosen: bool | Sequence[int], n: int, driven: np
         numbers = np.array(listed(kind, chosen))
     except ValueError:
         numbers = np.zeros(1)
-    if numbers.ndim > 1 or (numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= n)):
+    outside = numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= n)
+    if numbers.ndim > 1 or outside:
         raise ArgumentError(f"{kind}: expected actuator numbers from 0 to {n - 1}, got {chosen!r:.60}")
     return numbers.astype(int)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import checked, function, number, require_rotation
+from geomctrl.arguments import checked, function, listed, number, require_rotation
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.lie.groups import SE3, SO3xR3
 from geomctrl.mechanism import inertia as _inertia
@@ -167,9 +167,7 @@ class Constraint:
 
 
 def checked_items(name, items):
-    if isinstance(items, str | bytes | dict) or not isinstance(items, Iterable):
-        raise ArgumentError(f"{name}: expected a sequence of {name}, got {items!r:.80}")
-    return tuple(items)
+    return tuple(listed(name, items, f"a sequence of {name}"))
 
 
 def bodies_of(c):

@@ -176,7 +176,7 @@ class ConstrainedSystem(Index1System):
     def twists(self, y: ArrayLike) -> np.ndarray:
         """Body-fixed twists (..., n, 6) of states (..., size), whichever group their bodies are on."""
         y = checked("y", y, self.group.shape)
-        V = y[..., -6 * len(self.bodies) :].reshape(*y.shape[:-1], -1, 6).copy()
+        V = y[..., -6 * len(self.bodies) :].reshape(*y.shape[:-1], len(self.bodies), 6).copy()
         mixed = self._layout[:, 1] == 0
         R = self.poses(y)[..., mixed, :3, :3]
         V[..., mixed, 3:] = (R.swapaxes(-1, -2) @ V[..., mixed, 3:, None])[..., 0]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import checked, number
-from geomctrl.control.contracts import started
+from geomctrl.control.contracts import require_controller, started
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration, require_vectors
@@ -17,6 +17,7 @@ from geomctrl.testing.loop_states import motion_of
 
 def require_autonomous(controller: Any, plant: Plant) -> None:
     require_vectors("plant", plant.robot)
+    require_controller(controller)
     if plant.switches:
         raise ArgumentError(f"plant: expected a plant that does not change, got changes at {list(plant.switches)}")
     start = started(controller, plant.robot)
