@@ -3,6 +3,7 @@
 import functools
 import gc
 import os
+import platform
 import signal
 import sys
 
@@ -27,6 +28,7 @@ def pytest_configure(config):
     if "not slow" in config.option.markexpr:
         os.environ["GEOMCTRL_QUICK_TESTS"] = "1"
         _leave_in_python()
+        _generate_code_quickly()
     _fix_what_is_compiled()
 
 
@@ -59,6 +61,20 @@ SELDOM_CALLED = {
     *("momentum_rate_regressor", "momentum_regressor", "operational_inertia", "operational_mobility"),
     "spatial_inverse_dynamics",
 }
+
+
+def _generate_code_quickly():
+    """Let LLVM generate code at its lowest level: most code runs a few times only, and its results have the same bits.
+
+    Code generation took a quarter of the time. `make test-all`, and processes that tests start, use the usual level.
+    """
+    import llvmlite.binding as llvm
+
+    from geomctrl.tracing.backends import host
+
+    if platform.machine() in ("x86_64", "AMD64"):
+        host.OPTIMISATION = 0
+        llvm.set_option("geomctrl", "-fast-isel=false")  # the selector of level 0 would not contract to fma
 
 
 collecting = True  # until the tests are collected

@@ -155,7 +155,7 @@ def test_a_bundled_law_and_reference_through_springs():
     law, rms = gc.controllers.ComputedTorque(ARM.with_armature(0.02), reference), []
     for stiffness in (1e3, 1e4):
         plant = gc.Plant(ARM, actuators=SeriesElasticity(stiffness, 0.02, damping=40.0))
-        run = gc.simulate(plant, law, *reference(0.0)[:2], 0.2, 5e-4, monitors=None)
+        run = gc.simulate(plant, law, *reference(0.0)[:2], 0.1, 5e-4, monitors=None)
         rms.append(np.linalg.norm(run.tracking_rms()))
     assert rms[0] > 4.0 * rms[1]
     assert rms[1] < 1e-3

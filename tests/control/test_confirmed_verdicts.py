@@ -201,6 +201,7 @@ class Springs(gc.Plant):
         return 10.0 * (1.0 - self.share) * q @ v
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("share", [0.5, 1e-3, 1e-5])
 @pytest.mark.parametrize("every", [1, 20])
 def test_energy_that_is_not_the_power_is_a_violation(share, every):

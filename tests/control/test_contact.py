@@ -54,6 +54,7 @@ def restitution(d, speed):
     return brentq(lambda w: -d * w - np.log1p(-d * w) - lost, 1e-9, min(speed, (1.0 - 1e-12) / d)) / speed
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("exponent", [1.0, 1.5, 2.2])
 @pytest.mark.parametrize("d", [0.05, 0.2, 0.8])
 def test_a_ball_bounces_as_hunt_and_crossleys_force_has_it(d, exponent):

@@ -128,6 +128,7 @@ def test_sensors_noise_and_actuators(cuda):
     assert_equal_runs(there, here)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("every", [1, 7, 1000])
 def test_configurations_on_a_group_and_stored_samples(cuda, monkeypatch, every):
     monkeypatch.setattr(gpu_machine, "STEPS", 60)  # several launches

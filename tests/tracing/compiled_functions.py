@@ -21,7 +21,7 @@ def traced(f, n):
     return tracer.traced(f, (n,)).trace
 
 
-def outputs(f, rows):
+def outputs(f, rows, flags=""):
     """Return (values, whether there is a result) of the traced f(x) for rows x; equal in one lane and in many."""
     trace = fused(traced(f, rows.shape[1]))
     graph, flag = trace.graph, trace.flag
@@ -29,7 +29,7 @@ def outputs(f, rows):
     trace = Trace(graph, trace.inputs, (*trace.outputs, good), (len(trace.outputs) + 1,), None)
     found, lanes = [], host.lanes()
     for width in {1, lanes}:
-        code = host.object_code(module(trace, [width], side=lanes, flags=""))
+        code = host.object_code(module(trace, [width], side=lanes, flags=flags))
         if width > 1:
             call = Batch(np.zeros(1), host.load(code, cache.ENTRY_NAMES["many"]), len(trace.outputs))
             found.append(call(np.ascontiguousarray(rows))[0])
