@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import FLOAT64, checked, instance, one_state
+from geomctrl.arguments import FLOAT64, checked, instance, one_state, shown
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
@@ -129,7 +129,7 @@ class Plant(ReadableRepr):
 
     def __post_init__(self):
         if not isinstance(self.robot, Robot):
-            raise ArgumentError(f"robot: expected a geomctrl.Robot, got {self.robot!r:.60}")
+            raise ArgumentError(f"robot: expected a geomctrl.Robot, got {shown(self.robot)}")
         friction, nv = friction_of(self.friction, self.robot), self.robot.nv
         put = object.__setattr__
         put(self, "f_ext", external_wrenches(self.robot, self.f_ext))

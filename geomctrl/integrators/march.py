@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from geomctrl.arguments import count, exactly, number
+from geomctrl.arguments import count, exactly, number, shown
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.kernels.marches import END_STRETCH, GROW, MIN_LAST_ERROR, MIN_STEP_ULPS, SHRINK
 
@@ -184,7 +184,7 @@ def _checked_span(t_span):
     try:
         t0, t_end = t_span
     except (TypeError, ValueError):
-        raise ArgumentError(f"t_span: expected a pair (t0, t_end), got {t_span!r:.80}") from None
+        raise ArgumentError(f"t_span: expected a pair (t0, t_end), got {shown(t_span)}") from None
     t0, t_end = number("t_span[0]", t0), number("t_span[1]", t_end)
     if not t0 < t_end:
         raise ArgumentError(f"t_span: expected t0 < t_end, got ({t0:g}, {t_end:g})")

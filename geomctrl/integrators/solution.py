@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import checked, flag, number
+from geomctrl.arguments import checked, flag, number, shown
 from geomctrl.errors import ArgumentError, IntegrationError
 
 
@@ -112,7 +112,7 @@ class Event:
             raise ArgumentError(f"function: expected a function g(t, y), got {self.function!r:.80}")
         flag("terminal", self.terminal)
         if not isinstance(self.name, str):
-            raise ArgumentError(f"name: expected a name, got {self.name!r:.80}")
+            raise ArgumentError(f"name: expected a name, got {shown(self.name)}")
         _direction_of(self, repr(self.name))
 
     def __call__(self, t, y):

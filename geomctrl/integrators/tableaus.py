@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, choice, count, frozen
+from geomctrl.arguments import checked, choice, count, frozen, shown
 from geomctrl.errors import ArgumentError, NameNotFoundError
 
 __all__ = ["Tableau", "method", "methods"]
@@ -152,10 +152,10 @@ def method(name: str | Tableau, argument: str = "method") -> Tableau:
     if isinstance(name, Tableau):
         return name
     if not isinstance(name, str) or name not in REGISTRY:
-        near = difflib.get_close_matches(str(name).upper(), REGISTRY, n=3)
+        near = difflib.get_close_matches(name.upper(), REGISTRY, n=3) if isinstance(name, str) else []
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         expected = f"expected a Tableau or one of {', '.join(REGISTRY)}"
-        raise NameNotFoundError(f"{argument}: {expected}, got {name!r:.80}{hint}")
+        raise NameNotFoundError(f"{argument}: {expected}, got {shown(name)}{hint}")
     return REGISTRY[name]
 
 

@@ -8,7 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl import arguments
-from geomctrl.arguments import FLOAT64, ROTATION_TOLERANCE, checked, count, generator, rotation_residual, same_batch
+from geomctrl.arguments import (
+    FLOAT64,
+    ROTATION_TOLERANCE,
+    checked,
+    count,
+    generator,
+    rotation_residual,
+    same_batch,
+    shown,
+)
 from geomctrl.compiler.kernel_traces import run
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.numbers import has_symbols, holds
@@ -115,7 +124,7 @@ def rotation(group: LieGroup, x: np.ndarray) -> np.ndarray:
 def require_group(name: str, x: object) -> None:
     """Raise ArgumentError, naming the argument `name`, unless x is an instance of a Lie group."""
     if isinstance(x, type) or not isinstance(x, LieGroup):
-        raise ArgumentError(f"{name}: expected a LieGroup, SO3() for example, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected a LieGroup, SO3() for example, got {shown(x)}")
 
 
 def checked_pair(names, a, b, shape_a, shape_b):

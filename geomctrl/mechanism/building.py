@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, flag, frozen, listed, vector
+from geomctrl.arguments import checked, choice, flag, frozen, listed, shown, vector
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError, InertiaError, ModelError, NameNotFoundError
 from geomctrl.other_names import named_arguments
@@ -73,9 +73,9 @@ class Body(ReadableRepr):
         check_name("name", self.name)
         label = f"body {self.name!r}"
         if not isinstance(self.parent, str | None):
-            raise ArgumentError(f"{label}: parent: expected a name or None, got {self.parent!r:.80}")
+            raise ArgumentError(f"{label}: parent: expected a name or None, got {shown(self.parent)}")
         if not isinstance(self.joint, Joint):
-            raise ArgumentError(f"{label}: joint: expected a geomctrl.Joint, got {self.joint!r:.80}")
+            raise ArgumentError(f"{label}: joint: expected a geomctrl.Joint, got {shown(self.joint)}")
         if self.placement is not None:
             object.__setattr__(self, "placement", frozen(check_transform(f"{label}: placement", self.placement)))
         if self.inertia is not None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, exactly, listed, require_rotation, rotation_residual, vector
+from geomctrl.arguments import checked, count, exactly, listed, require_rotation, rotation_residual, shown, vector
 from geomctrl.errors import ArgumentError, ModelError
 
 from .joint import Joint
@@ -23,7 +23,7 @@ UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # in 
 
 def check_name(label: str, name: object) -> None:
     if not isinstance(name, str) or not name:
-        raise ArgumentError(f"{label}: expected a name, got {name!r:.80}")
+        raise ArgumentError(f"{label}: expected a name, got {shown(name)}")
     check_text(label, name)
 
 
@@ -74,7 +74,7 @@ def checked_tree(
     Inertial parameters need only be finite: which of them a body can have is `build`'s and `with_parameters`' to ask.
     """
     if not isinstance(name, str):
-        raise ArgumentError(f"name: expected a string, got {name!r:.80}")
+        raise ArgumentError(f"name: expected a string, got {shown(name)}")
     check_text("name", name)
     bodies = _names_of_bodies(body_names)
     n = len(bodies)
@@ -111,7 +111,7 @@ def _joints(joints: Any, n: int) -> list[Joint]:
     moving = listed("joints", joints, "geomctrl.Joint objects")
     for joint in moving:
         if not isinstance(joint, Joint):
-            raise ArgumentError(f"joints: expected geomctrl.Joint, got {joint!r:.80}")
+            raise ArgumentError(f"joints: expected geomctrl.Joint, got {shown(joint)}")
         check_name("joints: name", joint.name)
         if not joint.dof:
             raise ModelError(f"joints: {joint.name!r} does not move: Robot.build merges its body into the parent")

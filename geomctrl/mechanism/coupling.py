@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import frozen, listed, number
+from geomctrl.arguments import frozen, listed, number, shown
 from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
 
 from .checks import check_name
@@ -53,7 +53,8 @@ class Coupling:
         check_name("joint", self.joint)
         if not isinstance(self.follows, Mapping):
             raise ArgumentError(
-                f"coupling of joint {self.joint!r}: follows: expected ratios by joints' names, got {self.follows!r:.80}"
+                f"coupling of joint {self.joint!r}: follows: expected ratios by joints' names,"
+                f" got {shown(self.follows)}"
             )
         ratios = {}
         for name, ratio in self.follows.items():

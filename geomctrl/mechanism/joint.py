@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, frozen, number, vector
+from geomctrl.arguments import checked, frozen, number, shown, vector
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.lie import se3
@@ -87,7 +87,7 @@ def _limit(name: str, x: Any) -> float:
     except ArgumentError:
         a = np.empty(0)
     if a.shape != () or np.isnan(a):
-        raise ModelError(f"{name}: expected a number, got {x!r:.80}")
+        raise ModelError(f"{name}: expected a number, got {shown(x)}")
     return float(a)
 
 
@@ -183,9 +183,9 @@ class Joint(ReadableRepr):
         """Check the arguments and set the fields."""
         put = object.__setattr__
         if not isinstance(kind, str) or kind not in DOFS:
-            raise ModelError(f"kind: expected one of {', '.join(map(repr, DOFS))}, got {kind!r:.80}")
+            raise ModelError(f"kind: expected one of {', '.join(map(repr, DOFS))}, got {shown(kind)}")
         if name is not None and (not isinstance(name, str) or not name):
-            raise ArgumentError(f"name: expected a name, or None for that of the body, got {name!r:.80}")
+            raise ArgumentError(f"name: expected a name, or None for that of the body, got {shown(name)}")
         label = f"joint {name or kind!r}"
         S = checked(f"{label}: S", S, (), finite=False)
         _check_basis(label, S)

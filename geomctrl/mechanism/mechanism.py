@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, frozen
+from geomctrl.arguments import checked, frozen, shown
 from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
 from geomctrl.kernels.tree import pack, pack_coupled, with_armatures, with_inertias
 from geomctrl.tables import html_table
@@ -348,7 +348,7 @@ class JointCoupling:
 def require_robot(name: str, x: object) -> None:
     """Raise ArgumentError, naming the argument `name`, unless x is a Robot."""
     if not isinstance(x, Mechanism):
-        raise ArgumentError(f"{name}: expected a Robot, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected a Robot, got {shown(x)}")
 
 
 def require_free_joints(label: str, robot: object) -> None:
@@ -362,10 +362,10 @@ def require_free_joints(label: str, robot: object) -> None:
 
 
 def _no_such(label: str, name: object, names: list[str]) -> str:
-    near = difflib.get_close_matches(str(name), names, n=3)
+    near = difflib.get_close_matches(name, names, n=3) if isinstance(name, str) else []
     hint = (
         f"did you mean {', '.join(map(repr, near))}?"
         if near
         else f"known: {', '.join(map(repr, names[:12]))}" + (", ..." if len(names) > 12 else "")
     )
-    return f"no {label} named {name!r}; {hint}"
+    return f"no {label} named {shown(name)}; {hint}"

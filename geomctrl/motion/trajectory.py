@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import number
+from geomctrl.arguments import number, shown
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.integrators import march, tableaus
 from geomctrl.integrators.march import March, check_storing, collect
@@ -183,7 +183,7 @@ def _shape(name: str, x) -> tuple[int, ...]:
     try:
         return np.shape(x)
     except ValueError:
-        raise ArgumentError(f"{name}: expected an array of numbers, got {x!r:.80}") from None
+        raise ArgumentError(f"{name}: expected an array of numbers, got {shown(x)}") from None
 
 
 def start_of(robot: Robot, q0, v0, tau, t_end, dt) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import listed, optional_package, path_of
+from geomctrl.arguments import listed, optional_package, path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
@@ -122,7 +122,7 @@ def _names(terms: Sequence[str]) -> list[str]:
         return [terms]
     names = listed("terms", terms)
     if not names or not all(isinstance(name, str) for name in names):
-        raise ArgumentError(f"terms: expected at least one name of a term, got {terms!r:.80}")
+        raise ArgumentError(f"terms: expected at least one name of a term, got {shown(terms)}")
     return names
 
 

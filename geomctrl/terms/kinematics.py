@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import shown
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import frames
 from geomctrl.kernels.frames import BODY_FIXED, HYBRID, MIXED, SPATIAL
@@ -36,7 +37,7 @@ def representation_number(name: str, argument: str = "representation") -> int:
         hint = (
             f"; Pinocchio's {name} is {PINOCCHIO[name]!r} here" if isinstance(name, str) and name in PINOCCHIO else ""
         )
-        raise ArgumentError(f"{argument}: expected one of {names}, got {name!r:.80}{hint}") from None
+        raise ArgumentError(f"{argument}: expected one of {names}, got {shown(name)}{hint}") from None
 
 
 def poses(robot: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from geomctrl.arguments import shown
 from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
 from geomctrl.compiler.catalogue import CATALOGUE, Function
 from geomctrl.compiler.differentiable import Differentiable, differentiable
@@ -83,7 +84,7 @@ def compiled_term(
     functions = {**CATALOGUE, **(others or {})}
     if not isinstance(term, str) or (term not in functions and term not in FRAME_TERMS):
         raise NameNotFoundError(
-            f"{argument}: expected one of {', '.join([*functions, *FRAME_TERMS])}, got {term!r:.40}"
+            f"{argument}: expected one of {', '.join([*functions, *FRAME_TERMS])}, got {shown(term)}"
         )
     form = representation_number(representation)
     if (frame is None) == (term in FRAME_TERMS):

@@ -76,7 +76,8 @@ def domain_of(robot: Mechanism, box: tuple[ArrayLike, ArrayLike] | None) -> Doma
     """The joints' limits, or the box (lower, upper), (nv,) each."""
     if box is None:
         return Domain(robot, np.array(robot.limits.lower), np.array(robot.limits.upper))
-    if not isinstance(box, (tuple, list, np.ndarray)) or np.ndim(box) == 0 or len(box) != 2:
+    is_sequence = isinstance(box, (tuple, list)) or (isinstance(box, np.ndarray) and box.ndim > 0)
+    if not is_sequence or len(box) != 2:
         raise ArgumentError(f"box: expected (lower, upper), ({robot.nv},) each, got {box!r:.80}")
     lower, upper = (exactly(f"box: {x}", a, (robot.nv,), finite=False) for x, a in zip(("lower", "upper"), box))
     for name, low, high in zip(robot.dof_names, lower, upper):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from geomctrl.arguments import choice, path_of
+from geomctrl.arguments import choice, path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 
@@ -65,7 +65,7 @@ def prefix(argument: str, name: object) -> str:
     The prefix avoids conflicts with functions of C, POSIX and other libraries; headers may still conflict."""
     if not isinstance(name, str) or not is_name(name):
         rule = "letters, digits and single underscores, a letter first"
-        raise ArgumentError(f"{argument}: expected a name in C, got {name!r:.60} ({rule})")
+        raise ArgumentError(f"{argument}: expected a name in C, got {shown(name)} ({rule})")
     if name.lower() in FILES:
         raise ArgumentError(f"{argument}: expected a name that no system header or device has, got {name!r:.60}")
     return name

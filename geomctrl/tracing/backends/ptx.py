@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from geomctrl.arguments import count
+from geomctrl.arguments import count, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.operations import LIBRARY
 from geomctrl.tracing.polynomials import REDUCIBLE
@@ -78,7 +78,7 @@ def processor(capability: tuple[int, int]) -> str:
         capability = count("capability", major), count("capability", minor)
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"capability: expected two whole numbers, (9, 0) for example, got {capability!r:.80}"
+            f"capability: expected two whole numbers, (9, 0) for example, got {shown(capability)}"
         ) from None
     older = [p for p in PROCESSORS if p <= 10 * capability[0] + capability[1]]
     if not older:
