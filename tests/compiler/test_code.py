@@ -42,7 +42,7 @@ def compiled(robot, name, kind):
 @pytest.mark.quick(16)
 @pytest.mark.parametrize("robot", TREES[1:], ids=lambda r: r.name)  # half of all tests use the code of this bundled arm
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_one_state_and_many_are_what_the_loops_compute(robot, name):
+def test_one_state_and_many_are_what_the_loops_compute(robot, name, kernels):
     kernel, options = ALGORITHMS[name]
     one, many = compiled(robot, name, "one"), compiled(robot, name, "many")
     batch = [inputs_of(robot, kernel, seed) for seed in range(11)]  # not a multiple of the number of lanes

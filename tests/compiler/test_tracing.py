@@ -18,7 +18,7 @@ FRAMES = ("pose", "jacobian", "jacobian_rate")  # of a body that small trees do 
 @pytest.mark.quick(58)
 @pytest.mark.parametrize("robot", TREES, ids=lambda r: r.name)
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_a_trace_is_the_kernel(robot, name):
+def test_a_trace_is_the_kernel(robot, name, kernels):
     kernel, options = ALGORITHMS[name]
     states = inputs_of(robot, kernel)
     traced = trace(kernel, structure(robot._model), options)

@@ -74,7 +74,7 @@ def options_of(robot, algorithm):
 
 
 def by_loops(robot, algorithm, states, options):
-    """Return the results of numba's loops for one state."""
+    """Return the results of numba's loops for one state, or of the Python functions with the fixture `kernels`."""
     options = options | options_of(robot, algorithm)
     rows = [x[None] for x in states]
     none = [np.empty((0, 0))] * sum(x.optional for x in algorithm.inputs)
