@@ -169,9 +169,8 @@ class _Lanes:
         for lane, runner in enumerate(self.filled if compared else ()):  # the comparison has overwritten all lanes
             runner.enter(self.machine, lane)
         k, pieces = first.k, max(runner.pieces for runner in self.runners)
-        chunk = ceil(
-            min(MAX_CHUNK_STEPS, CHUNK_STEPS * first.every) / pieces
-        )  # rows are copied to the records while they are in the cache
+        stride = 1 if self.machine.stores_every_step else first.every
+        chunk = ceil(min(MAX_CHUNK_STEPS, CHUNK_STEPS * stride) / pieces)  # rows are read while they are in the cache
         while (self.alive and k < first.n_steps) or (phase == SAMPLE and self.alive):
             last = min(k + chunk, first.n_steps)
             k, phase, stopped, rows = self.machine.run(

@@ -15,10 +15,9 @@ import sys
 import sysconfig
 import traceback
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
-from operator import attrgetter, is_
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -252,18 +251,18 @@ def plain_value(x: Any) -> tuple:
 class Replacements:
     """Members of modules, classes and functions of packages that have been replaced since import (monkeypatching).
 
-    Members are compared by identity: the packages are in the same state if `now` returns equal values. A module is
-    inspected for the first time after its import.
+    A member that equals the earlier one has not been replaced: the packages are in the same state if `now` returns
+    equal values. A module is inspected for the first time after its import.
     """
 
     def __init__(self, *packages: str, without: tuple[str, ...] = ()):
         self._packages, self._without = tuple(f"{name}." for name in packages), without
         self._imported, self._modules = 0, set[str]()
-        self._members: list[tuple[str, Callable[[], Iterable[Any]]]] = []
+        self._spaces: dict[str, _Space] = {}  # modules and classes by location
+        self._views: list[Iterable[Any]] = []  # their members, which the views follow
         self._functions: list[types.FunctionType] = []
-        self._classes: dict[str, tuple[type, tuple[str, ...]]] = {}  # by location, with the names of their members
-        self._first: list[Any] = []
-        self._flat: list[Any] = []  # the same as one list
+        self._classes: list[type] = []
+        self._first: list[list[Any]] = []  # the first result of `_read`
         self._result: list[tuple[str, list[Any]]] | None = None
 
     @contextmanager
@@ -281,60 +280,78 @@ class Replacements:
             return self._result
         if len(sys.modules) != self._imported:
             self._watch_new_modules()
-        if all(map(is_, chain(chain.from_iterable(self._read()), END), self._flat)):
+        read = self._read()
+        if _equal(read, self._first):
             return []
         changed = []
-        names = [*(name for name, _ in self._members), "code", "defaults"]
-        for k, (name, members, first) in enumerate(zip(names, map(list, self._read()), self._first, strict=True)):
-            if len(members) != len(first) or not all(map(is_, members, first)):
-                if name in self._classes and self._only_created(name, first):
+        for k, (name, members) in enumerate(zip([*self._spaces, "code", "defaults", "bases"], read, strict=True)):
+            if not _equal(members, self._first[k]):
+                others = self._replaced(name, self._first[k]) if name in self._spaces else members
+                if others is None:
                     self._first[k] = members
                 else:
-                    changed.append((name, members))
-        self._flat = [*chain.from_iterable(self._first), *END]
+                    changed.append((name, others))
         return changed
 
-    def _only_created(self, name: str, first: list[Any]) -> bool:
-        """Whether a class differs only by members that Python creates when the class is copied or read."""
-        kind, names = self._classes[name]
-        before, members = dict(zip(names, first)), dict(vars(kind))
-        if any(members.get(k) is not before.get(k) for k in {*before, *members} - CREATED):
-            return False
-        self._classes[name] = kind, tuple(members)
-        return True
+    def _replaced(self, name: str, first: list[Any]) -> list[Any] | None:
+        """The watched members of a module or class; None if they are the earlier ones."""
+        space = self._spaces[name]
+        before, members = dict(zip(space.names, first)), dict(space.members)
+        watched = space.watched or {*before, *members} - CREATED
+        if any(members.get(k) is not before.get(k) for k in watched):
+            return [members.get(k) for k in sorted(watched)]
+        self._spaces[name] = space._replace(names=tuple(members))
+        return None
 
-    def _read(self) -> Iterator[Iterable[Any]]:
-        return chain((read() for _, read in self._members), (map(x, self._functions) for x in (CODE, DEFAULTS)))
+    def _read(self) -> list[list[Any]]:
+        """The members of modules and classes, and the code, defaults and bases of functions and classes."""
+        attributes = (CODE, self._functions), (DEFAULTS, self._functions), (BASES, self._classes)
+        return [*map(list, self._views), *([*map(of, owners)] for of, owners in attributes)]
 
     def _watch_new_modules(self) -> None:
-        self._imported = len(sys.modules)
-        count = len(self._members)
+        self._imported, count = len(sys.modules), len(self._views)
         for name, module in list(sys.modules.items()):
             new = name not in self._modules and f"{name}.".startswith(self._packages)
             if new and not name.startswith(self._without) and isinstance(module, types.ModuleType):
                 self._modules.add(name)
                 self._watch_module(name, module)
-        codes, defaults = self._first[-2:] or ([], [])
-        added = self._functions[len(codes) :]
-        self._first[-2:] = [[*read()] for _, read in self._members[count:]]
-        self._first += [[*codes, *map(CODE, added)], [*defaults, *map(DEFAULTS, added)]]
-        self._flat = [*chain.from_iterable(self._first), *END]
+        read, first = self._read(), self._first or [[], [], []]
+        attributes = [[*old, *now[len(old) :]] for old, now in zip(first[-3:], read[-3:])]
+        self._first = [*first[:-3], *read[count:-3], *attributes]
 
     def _watch_module(self, name: str, module: types.ModuleType) -> None:
         members = {k: x for k, x in vars(module).items() if isinstance(x, MEMBERS) and not k.startswith("__")}
-        self._members.append((name, functools.partial(map, vars(module).get, tuple(members))))
+        self._watch(name, vars(module), frozenset(members))
         classes = [x for x in members.values() if isinstance(x, type) and x.__module__ == name]
         for kind in classes:
-            place = f"{name}.{kind.__qualname__}"
-            self._members.append((place, vars(kind).values))
-            self._classes[place] = kind, tuple(vars(kind))
-        self._members.append((f"{name}: bases", lambda: [x for kind in classes for x in kind.__bases__]))
+            self._watch(f"{name}.{kind.__qualname__}", vars(kind))
         held = [*members.values(), *(x for kind in classes for x in vars(kind).values())]
         self._functions += {id(f): f for x in held for f in functions_in(x) if f.__module__ == name}.values()
+        self._classes += classes
+
+    def _watch(self, name: str, members: Mapping[str, Any], watched: frozenset[str] = frozenset()) -> None:
+        if name not in self._spaces:
+            self._spaces[name] = _Space(members, tuple(members), watched)
+            self._views.append(members.values())
 
 
-CODE, DEFAULTS = attrgetter("__code__"), attrgetter("__defaults__")
-END = (object(),)  # sentinel: a comparison also detects a different number of members
+class _Space(NamedTuple):
+    """The members of a module or class, their names when they were read, and those that are watched (all if empty)."""
+
+    members: Mapping[str, Any]
+    names: tuple[str, ...]
+    watched: frozenset[str]
+
+
+def _equal(members: list[Any], first: list[Any]) -> bool:
+    """Whether members are the earlier ones. Lists compare identical entries without calling them."""
+    try:
+        return members == first
+    except Exception:  # of an array, or of a user's class
+        return False
+
+
+CODE, DEFAULTS, BASES = attrgetter("__code__"), attrgetter("__defaults__"), attrgetter("__bases__")
 CREATED = {"__annotations__", "__annotations_cache__", "__slotnames__"}  # members of classes that Python adds itself
 MEMBERS = (types.FunctionType, types.BuiltinFunctionType, type, int, float, str, tuple)
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -55,6 +54,18 @@ COMMANDED = ("tau", *OF_STATE)  # reported first, because other quantities follo
 ROW_ONLY_COLUMNS = ("tau", "signal", "applied", "desired")  # columns that depend only on the state of their own row
 
 
+class ComparedSample(NamedTuple):
+    """A sample in Python and in compiled code, and what it was computed from."""
+
+    expected: np.ndarray
+    compiled: np.ndarray
+    t: float
+    y: np.ndarray
+    area: np.ndarray | None
+    remembered: np.ndarray
+    watching: bool
+
+
 class Comparison:
     """Comparison of a loop in a lane of a machine with copies of its objects in Python.
 
@@ -87,13 +98,15 @@ class Comparison:
 
     def before(self, t: float, t_end: float, period: float) -> None:
         """Compare at time t in the initial state, and in others until t_end, half at multiples of the period."""
-        rng, compared = np.random.default_rng(0), 0
+        rng = np.random.default_rng(0)
         times = np.linspace(t, t_end, self.extent.states + 1)[1:]
         times[::2] = np.minimum(np.maximum(np.round(times[::2] / period), 1.0) * period, t_end)
         with np.errstate(all="ignore"), at_work(), reraise_untraceable():
-            compared += self._at(t, self.initial, self.area) is not None
+            samples = [self._at(t, self.initial, self.area)]
             for k, time in enumerate(times.tolist()):
-                compared += self._at(time, self._state(rng, everywhere=k % 2 == 0), self.area) is not None
+                samples.append(self._at(time, self._state(rng, k), self.area))
+            compared = [x for x in samples if x is not None]
+            self._require_agreement(compared)
         if not compared:
             raise UntraceableError(
                 f"{self._where()}: compiled, the loop returns no result at any of {len(times) + 1} states"
@@ -101,23 +114,28 @@ class Comparison:
 
     def after(self, rows: Sequence[np.ndarray], period: int, dt: float) -> None:
         """Compare stored samples as written by the machine. period: steps between calls of the law."""
-        e = self.traced.equations
+        e, samples = self.traced.equations, []
         with np.errstate(all="ignore"), at_work(), reraise_untraceable():
             for k, row in enumerate(rows):
                 t, y, held = float(row[0]), row[1 : 1 + e.y].copy(), row[1 + e.y : 1 + e.y + e.held]
                 self.remembered = held[self.law.first :][: self.law.size].copy()
                 self.watching = k % MONITOR_INTERVAL == 0
-                expected = self._at(t, y, None if self.area is None else held[: e.commanded].copy())
-                if expected is None or self.area is not None or self.law.size:
+                sample = self._at(t, y, None if self.area is None else held[: e.commanded].copy())
+                if sample is None:
+                    continue
+                samples.append(sample)
+                if self.area is not None or self.law.size:
                     continue
                 step = round(t / dt)  # the last step may be shorter
                 asked = not period or (step % period == 0 and abs(t - step * dt) < 1e-6 * dt)
-                self._hold_against(expected, self.layout.with_stored(expected, row[1 + e.y :], asked), t, y)
+                stored = self.layout.with_stored(sample.expected, row[1 + e.y :], asked)
+                samples.append(sample._replace(compiled=stored))
+            self._require_agreement(samples)
 
     # --- one sample --------------------------------------------------------------------------------------------------
 
-    def _at(self, t: float, y: np.ndarray, area: np.ndarray | None) -> np.ndarray | None:
-        """The result of Python, after comparison; None if it raises or compiled code has no result."""
+    def _at(self, t: float, y: np.ndarray, area: np.ndarray | None) -> ComparedSample | None:
+        """A sample in Python and in compiled code; None if either has no result."""
         machine, lane = self.machine, self.lane
         machine.time[lane], machine.y[:, lane], machine.remembered[:, lane] = t, y, self.memory
         if area is not None:
@@ -138,10 +156,10 @@ class Comparison:
                 f"{self._where()}: compiled, the loop returns a result at t = {t:g}, where Python raises"
                 f" {type(error).__name__}: {error!s:.200}"
             ) from None
-        if compiled is not None:
-            self._hold_against(expected, compiled, t, y, area)
-            self.samples += 1
-        return expected if compiled is not None else None
+        if compiled is None:
+            return None
+        self.samples += 1
+        return ComparedSample(expected, compiled, t, y, area, self.remembered, self.watching)
 
     def _in_python(self, t: float, y: np.ndarray, area: np.ndarray | None) -> np.ndarray:
         if area is not None:
@@ -169,19 +187,26 @@ class Comparison:
             parts.append(np.full(cell.size, np.nan) if numbers is None else numbers)
         return np.concatenate(parts)
 
-    def _hold_against(
-        self, expected: np.ndarray, compiled: np.ndarray, t: float, y: np.ndarray, area: np.ndarray | None = None
-    ) -> None:
+    def _require_agreement(self, samples: list[ComparedSample]) -> None:
+        """Raise UntraceableError if Python and compiled code differ by more than rounding."""
+        if not samples:
+            return
+        expected, compiled = np.array([x.expected for x in samples]), np.array([x.compiled for x in samples])
         least = np.abs(expected - compiled).max()
         if least <= AGREEMENT * FLOOR:  # negligible in any case
             self.difference = max(self.difference, float(least))
             return
         apart, size = self.layout.differences(expected, compiled)
         apart /= np.maximum(size, FLOOR)
-        if apart.max() <= AGREEMENT:
-            difference = apart * np.minimum(np.maximum(size, FLOOR), 1.0)
-            self.difference = max(self.difference, float(difference.max()))
-            return
+        agree = (apart <= AGREEMENT).all(axis=1)
+        difference = (apart * np.minimum(np.maximum(size, FLOOR), 1.0))[agree]
+        self.difference = max(self.difference, float(difference.max(initial=0.0)))
+        for k in np.flatnonzero(~agree):
+            self._require_rounding(samples[k], apart[k], size[k])
+
+    def _require_rounding(self, sample: ComparedSample, apart: np.ndarray, size: np.ndarray) -> None:
+        """Raise UntraceableError unless the law amplifies rounding to the relative differences `apart`."""
+        expected, compiled, t, y, area, self.remembered, self.watching = sample
         rng, spread = np.random.default_rng(0), np.zeros(len(apart))
         repeated = np.array_equal(self._in_python(t, y, area), expected, equal_nan=True)
         for _ in range(REPEATS if repeated else 0):  # differences between calls are not rounding
@@ -204,12 +229,12 @@ class Comparison:
 
     # --- states ------------------------------------------------------------------------------------------------------
 
-    def _state(self, rng: np.random.Generator, everywhere: bool) -> np.ndarray:
-        """A random state near the initial one, or with an arbitrary configuration."""
+    def _state(self, rng: np.random.Generator, number: int) -> np.ndarray:
+        """Random state `number`: with an arbitrary configuration if it is even, else near the initial one."""
         loop, y = self.loop, self.initial.copy()
         q, v, z = loop.parts
-        if everywhere:
-            y[q], y[v] = random_configuration(loop.plant.robot, rng), rng.normal(size=loop.plant.robot.nv)
+        if number % 2 == 0:
+            y[q], y[v] = _configuration(loop.plant.robot, number), rng.normal(size=loop.plant.robot.nv)
             if isinstance(loop.z_group, Rn):
                 y[z] += 0.1 * (1.0 + np.abs(y[z])) * rng.normal(size=len(y[z]))
             if loop.plants is not None:
@@ -286,13 +311,16 @@ class SampleRow:
         return out
 
     def differences(self, expected: np.ndarray, compiled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """|expected - found|, 0 if both are nan; the largest finite number of the array that contains each entry."""
+        """|expected - found|, 0 if both are nan; the largest finite number of the array that contains each entry.
+
+        For one sample or rows of them.
+        """
         apart, size = np.abs(expected - compiled), np.abs(expected)
-        if not math.isfinite(apart.dot(apart)):
+        if not np.isfinite(apart).all():
             apart[(expected == compiled) | (np.isnan(expected) & np.isnan(compiled))] = 0.0
             apart[np.isnan(apart)] = np.inf
             size[~np.isfinite(size)] = 0.0
-        return apart, np.maximum.reduceat(size, self.starts).repeat(self.sizes)
+        return apart, np.maximum.reduceat(size, self.starts, axis=-1).repeat(self.sizes, axis=-1)
 
     def key(self, entry: int) -> tuple[str, str]:
         """Kind and name of the quantity that contains number `entry`."""
@@ -306,6 +334,12 @@ def spread_rows(count: int, chosen: int) -> tuple[int, ...]:
         return (*range(count),)
     edges = [k * count // chosen for k in range(chosen + 1)]
     return tuple(a + (k + 1) * 2654435761 % 2**32 % (b - a) for k, (a, b) in enumerate(pairwise(edges)))
+
+
+@functools.lru_cache(maxsize=64)
+def _configuration(robot: Any, number: int) -> np.ndarray:
+    """A random configuration, which takes longer than a law."""
+    return random_configuration(robot, np.random.default_rng(number))
 
 
 def where_is(controller: Any) -> str:

@@ -37,6 +37,11 @@ class Machine(LaneMemory[Layout]):
         self.rows, self.out = np.zeros(0), self._area(layout.out, sum(traced.equations.sample.sizes))
         self.addresses = 0, 0  # of the values and the memory
 
+    @property
+    def stores_every_step(self) -> bool:
+        """Whether rows of all steps are stored, from which some monitors are computed."""
+        return self._over_rows is not None
+
     @cached_property
     def _observed(self) -> list[np.ndarray]:
         """Positions in memory of a sample's numbers for each lane, in the order of `comparison.SampleRow`."""
