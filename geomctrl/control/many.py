@@ -114,7 +114,8 @@ def simulate_many(
     """
     cases, threads = with_own_laws(_cases(plants, controllers, q0, v0)), count("threads", threads, 1)
     instance("options", options, SimulationOptions, "gc.SimulationOptions")
-    runners = [_runner(case, (t_end, dt, control_dt, monitors, options)) for case in cases]
+    arguments = t_end, dt, control_dt, monitor_list(monitors), options
+    runners = [_runner(case, arguments) for case in cases]
     return to_end(runners, options.compiled, threads, compared_each=True, gpu=options.gpu)
 
 
@@ -176,7 +177,7 @@ def _rows(x: Any) -> list | None:
 
 def run_of(case: Case, t_end: float, dt: float, control_dt: Any, monitors: Any, options: SimulationOptions) -> Run:
     """The complete run that `outcomes` would measure, identical to the last bit; partial if it fails."""
-    runner = _runner(case, (t_end, dt, control_dt, monitors, options))
+    runner = _runner(case, (t_end, dt, control_dt, monitor_list(monitors), options))
     return to_end([runner], options.compiled, 1, gpu=options.gpu)[0]
 
 
@@ -241,7 +242,9 @@ def error_text(error: Exception) -> str:
 # --- lanes -------------------------------------------------------------------------------------------------------
 
 
-Arguments = tuple[float, float, float | None, Any, SimulationOptions]  # t_end, dt, control_dt, monitors, options
+Arguments = tuple[
+    float, float, float | None, list[Monitor], SimulationOptions
+]  # t_end, dt, control_dt, monitors, options
 
 
 def _runner(case: Case, arguments: Arguments, measures: Sequence[Measure] = (), confirming: bool = True) -> LoopRunner:
@@ -250,7 +253,7 @@ def _runner(case: Case, arguments: Arguments, measures: Sequence[Measure] = (), 
     own = [copy.copy(measure) for measure in measures]
     for measure in own:
         measure.start(plant.at(0.0), case.controller)
-    watching = [copy.copy(m) for m in monitor_list(monitors)]
+    watching = [copy.copy(m) for m in monitors]
     runner = LoopRunner(case, t_end, dt, control_dt, watching, options, own, confirming)
     restore = (
         snapshot(plant, case.controller) if control_dt is not None else lambda: None

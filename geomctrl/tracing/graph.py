@@ -170,7 +170,12 @@ def certain(kind: Any) -> int:
 def python_type(x: Any) -> type:
     """The Python class of the number that a symbol or condition represents."""
     kind = certain(x.kind)
-    return CLASSES[kind] if type(x) is Symbol else bool if kind else np.bool_
+    return CLASSES[kind] if type(x) is Symbol else truth_class(kind)
+
+
+def truth_class(kind: int) -> type:
+    """The class of the truth value that a condition of that kind represents."""
+    return np.bool_ if kind == NUMPY else bool
 
 
 def called_by_user(*libraries: str) -> bool:

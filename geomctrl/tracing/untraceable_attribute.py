@@ -56,7 +56,7 @@ def at_work() -> Iterator[None]:
 
 
 def _refuse(self: Any, *args: Any, **_: Any) -> Any:
-    if args == ("__class__",) and not _at_work.get():
+    if [*map(type, args)] == [str] and args[0] == "__class__" and not _at_work.get():
         return UntraceableAttribute
     problem, advice = object.__getattribute__(self, "_what")
     raise UntraceableError(f"{problem}: {advice}{caller()}")

@@ -31,12 +31,12 @@ class Spring:
 
 
 class AsksForTypes(Spring):
-    """The result of `isinstance` is not recorded in a trace: Python adds 1e-6 to the first torque, compiled code
+    """The result of `isinstance` is not recorded in a trace: Python adds 1e-7 to the first torque, compiled code
     does not.
     """
 
     def __call__(self, t, q, v, z):
-        return gc.Command(-self.k * q - v + (1e-6 if not hasattr(t, "graph") else 0.0))
+        return gc.Command(-self.k * q - v + (1e-7 if not hasattr(t, "graph") else 0.0))
 
 
 class Singular(Spring):
@@ -70,7 +70,31 @@ class NeverTheSame(Spring):
         return gc.Command(-self.k * q - v + (1e-3 * next(CALLS) if not hasattr(t, "graph") else 0.0))
 
 
-CALLS = itertools.count()
+class Noisy(Spring):
+    """Python's torque differs at each call as if the law amplified rounding."""
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(-self.k * q - v + (1e-3 * NOISE.normal() if not hasattr(t, "graph") else 0.0))
+
+
+class RaisesInPython(Spring):
+    """Compiled code has a result where Python raises an exception."""
+
+    def __call__(self, t, q, v, z):
+        if not hasattr(t, "graph") and t > 0.0:
+            raise ValueError("only in Python")
+        return gc.Command(-self.k * q - v)
+
+
+class DiffersAtSamples(Spring):
+    """Python's torque differs at multiples of 10 ms only."""
+
+    def __call__(self, t, q, v, z):
+        at_sample = not hasattr(t, "graph") and t > 0.0 and abs(t - round(t, 2)) < 1e-12
+        return gc.Command(-self.k * q - v + (1e-3 if at_sample else 0.0))
+
+
+CALLS, NOISE = itertools.count(), np.random.default_rng(1)
 
 
 @pytest.fixture(autouse=True)
@@ -113,12 +137,23 @@ def test_another_result_is_refused_with_the_law_s_line(robot):
         run(AsksForTypes(robot))
 
 
-@pytest.mark.parametrize("law", [NotANumberInPython, NeverTheSame])
+@pytest.mark.parametrize("law", [NotANumberInPython, NeverTheSame, Noisy])
 def test_nan_and_what_changes_from_call_to_call_are_refused(robot, law, monkeypatch):
     # otherwise the law would be refused because of its memory
     monkeypatch.setattr(SymbolicCopies, "external_state", ExternalState((), ()))
     with pytest.raises(UntraceableError, match=r"compiled, .* differs from its value in Python"):
         run(law(robot))
+
+
+def test_a_result_where_python_raises_is_refused(robot):
+    with pytest.raises(UntraceableError, match=r"returns a result at t = .*, where Python raises ValueError: only in"):
+        run(RaisesInPython(robot))
+
+
+def test_multiples_of_the_sampling_period_are_compared_before_a_run(robot, monkeypatch):
+    monkeypatch.setattr(Comparison, "after", lambda *_: None)
+    with pytest.raises(UntraceableError, match="compiled, tau differs from its value in Python"):
+        run(DiffersAtSamples(robot), control_dt=0.01, t_end=0.237)
 
 
 class Other(Monitor):

@@ -10,6 +10,7 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import models
+from geomctrl.control.compiled.symbolic_copies import SymbolicCopies
 from geomctrl.tracing.symbols import UntraceableError
 
 ROBOT = models.two_link()
@@ -49,6 +50,15 @@ WAYS = {
     "array in place": LoopRunner("G = np.ones(2)", "-G * v", "G[1] = 5.0"),
     "array by a view": LoopRunner("BASE = np.ones((2, 2)); G = BASE[0]", "-G * v", "BASE[0, 1] = 5.0"),
     "array, reversed view": LoopRunner("BASE = np.array([1.0, 5.0]); G = BASE[:]", "-G * v", "G = BASE[::-1]"),
+    "order in memory": LoopRunner(
+        "",
+        "-self.g.ravel('K')[:2] * v",
+        "law.g = np.asfortranarray(law.g)",
+        made="law.g = np.array([[1.0, 2.0], [5.0, 4.0]])",
+    ),
+    "read-only array": LoopRunner(
+        "", "-(1.0 if self.g.flags.writeable else 5.0) * v", "law.g.flags.writeable = False", made="law.g = np.ones(2)"
+    ),
     "list": LoopRunner("G = [1.0]", "-G[0] * v", "G[0] = 5.0"),
     "nested list": LoopRunner("G = {'a': [(1.0,)]}", "-G['a'][0][0] * v", "G['a'][0] = (5.0,)"),
     "dict": LoopRunner("G = dict(a=1.0)", "-G['a'] * v", "G['a'] = 5.0"),
@@ -438,7 +448,31 @@ def compiled_run(law):
         return None
 
 
-@pytest.mark.quick(52)
+def identity(law):
+    """The copies of a law, which keep its objects alive, and their key; None if the law is refused."""
+    try:
+        copies = SymbolicCopies()
+        copies.of(law)
+        return copies, (copies.key(), copies.values.tolist())
+    except UntraceableError:
+        return None
+
+
+def test_every_change_changes_the_key_of_the_trace(way):
+    way, space = way
+    exec(way.sources, space)
+    if "older" in way.change or "k(0) * GAIN" in way.sources or "rand" in way.sources:
+        pytest.skip("the change has no effect, or a run with random numbers is refused")
+    before, again = identity(space["law"]), identity(space["law"])
+    exec(way.change, space)
+    after = identity(space["law"])
+    assert before is not None or way.python
+    if before is not None and after is not None:
+        assert before[1] == again[1]
+        assert before[1] != after[1]
+
+
+@pytest.mark.quick(40)
 def test_no_change_reuses_the_code_that_was_made_before_it(way):
     way, space = way
     exec(way.sources, space)

@@ -1,7 +1,9 @@
 """Memory of sampled laws that compiled code follows, refuses or leaves to Python, also in rare states."""
 
+import functools
 import threading
 import warnings
+from collections import deque
 from typing import NamedTuple
 
 import numpy as np
@@ -91,6 +93,55 @@ def test_what_changes_in_a_rare_state_is_followed_or_refused(name):
     except UntraceableError:
         return
     np.testing.assert_allclose(compiled, expected, rtol=0.0, atol=1e-9)
+
+
+class Flagged(Remembering):
+    """The torque depends on the class of the flag: ~ and + differ for bools of Python and of numpy."""
+
+    def __call__(self, t, q, v, z):
+        u = 0.5 * (self.memory + self.memory) + 0.1 * isinstance(self.memory, bool)
+        u += 0.2 if isinstance(self.memory, np.bool_) and ~self.memory else 0.0
+        self.memory = self.change(self.memory, q, v)
+        return gc.Command(ARM.gravity_force(q) - 30.0 * q - 6.0 * v + u)
+
+
+@pytest.mark.parametrize(
+    ("before", "change"),
+    [
+        (False, lambda m, q, v: q[0] > 0.2),
+        (np.False_, lambda m, q, v: bool(q[0] > 0.2)),
+        (False, lambda m, q, v: m or q[0] < 0.2),
+        (False, lambda m, q, v: bool(q[0] > 0.2) if v[0] < 0.0 else v[1] > 0.0),
+        (np.True_, lambda m, q, v: ~m),
+    ],
+    ids=["numpy's", "Python's", "or", "by paths", "not"],
+)
+def test_flags_keep_their_class(before, change):
+    python, compiled = (Flagged(before, change, None) for _ in range(2))
+    np.testing.assert_allclose(torques(compiled, True), torques(python, False), rtol=0.0, atol=1e-9)
+    assert type(compiled.memory) is type(python.memory)
+    assert compiled.memory == python.memory
+
+
+def test_equal_tuples_in_a_memory_are_apart():
+    def law():
+        history = deque([(0.0, 0.0)] * 3, maxlen=3)
+        return Remembering(
+            history, lambda h: (h.append((h[-1][0] + 1.0, 2.0)), h)[1], lambda h: 0.1 * h[0][0] + h[1][1]
+        )
+
+    expected = torques(law(), False)
+    np.testing.assert_allclose(torques(law(), True), expected, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("f", [np.clip, functools.partial(np.clip)], ids=["function", "partial"])
+def test_functions_of_numpy_as_attributes(f):
+    class Limited(Remembering):
+        def __call__(self, t, q, v, z):
+            return gc.Command(self.memory(ARM.gravity_force(q) - 30.0 * q - 6.0 * v, -5.0, 5.0))
+
+    expected = torques(Limited(f, None, None), False)
+    np.testing.assert_allclose(torques(Limited(f, None, None), True), expected, rtol=0.0, atol=1e-9)
 
 
 def test_a_list_among_the_defaults_of_a_function_is_a_memory():

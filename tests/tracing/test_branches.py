@@ -70,6 +70,14 @@ def comparisons_after_comparisons(x):
     return out
 
 
+def parts_of_a_conjunction(x):
+    """What is known of its parts after a conjunction that holds, and after one that does not."""
+    positive, small = x[0] > 0.0, x[1] < 0.5
+    if np.logical_and(positive, small):
+        return 10.0 if positive else 11.0
+    return 1.0 + (2.0 if positive else 0.0) + (4.0 if small else 0.0)
+
+
 def undefined_elsewhere(x):
     return math.sqrt(x[0] - 1.0) if x[0] >= 1.0 else math.log(2.0 - x[0])
 
@@ -92,7 +100,7 @@ POINTS = [
 ]
 
 
-FUNCTIONS = [law, nested, boundaries, conditions_by_paths, comparisons_after_comparisons]
+FUNCTIONS = [law, nested, boundaries, conditions_by_paths, comparisons_after_comparisons, parts_of_a_conjunction]
 
 
 @pytest.mark.parametrize("f", [*FUNCTIONS, undefined_elsewhere, raising, raising_otherwise])
@@ -120,6 +128,22 @@ def test_every_way_is_what_python_does(f):
 def conditions(n):
     graph = Graph()
     return graph, symbol_array([graph.load(0, k) for k in range(n)], (n,))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x[1] > 0.2 if x[0] > 0.0 else x[1] < -0.3,
+        lambda x: True if x[0] > 0.0 else x[1] > 0.2,
+        lambda x: x[1] > 0.2 if x[0] > 0.0 else False,
+        lambda x: not x[0] > 0.0,
+    ],
+)
+def test_truths_of_paths_are_joined(f):
+    graph, x = conditions(2)
+    result = joined(lambda: f(x))
+    for point in POINTS:
+        assert evaluate(graph, [graph.operand(result)], [point])[0] == f(point)
 
 
 def counted(f, n=3):

@@ -194,6 +194,20 @@ def test_sinc():
     require_same("sinc", rows, outputs(f, rows)[0], in_numpy(f, rows), ulps=4.0)
 
 
+def test_signs_of_operands():
+    """Traces move signs outwards; (-a) / b, a / (-b) and so on, with functions of them and with constants."""
+
+    def f(x):
+        a, b = x
+        pairs = [(-a, b), (a, -b), (-a, -b), (-a, 2.0), (2.0, -a), (-a, -2.0), (-2.0, -a), (-a, 0.0), (0.0, -a)]
+        results = [y for u, v in pairs for y in (u + v, u - v, u * v, u / v)]
+        even_and_odd = [h(-a) for h in (np.sin, np.cos, np.tanh, np.abs, np.floor, np.arctan, np.cbrt, np.square)]
+        return np.array([*results, *even_and_odd, -(a - b), np.negative(-a), np.sqrt(a) + 0.0, np.abs(-a) + 0.0])
+
+    rows = np.array(list(itertools.product([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan], repeat=2)))
+    require_same("signs", rows, outputs(f, rows)[0], in_numpy(f, rows))
+
+
 def test_signs_of_zero_in_products_of_arrays():
     def f(x):
         one, both, matrix = x[:1], x[:2], x[:1].reshape(1, 1)

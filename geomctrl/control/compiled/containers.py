@@ -18,7 +18,17 @@ CONTAINERS = (dict, list, set, deque, bytearray, np.ndarray)
 def array_signature(x: np.ndarray) -> tuple:
     """The identity of an array, equal for arrays of equal numbers."""
     content = x.tobytes()
-    return x.shape, x.dtype.str, content if len(content) <= MAX_INLINE_BYTES else hashlib.sha256(content).digest()
+    return (
+        x.shape,
+        x.dtype.str,
+        storage(x),
+        content if len(content) <= MAX_INLINE_BYTES else hashlib.sha256(content).digest(),
+    )
+
+
+def storage(x: np.ndarray) -> tuple[bool, bool, bool]:
+    """What code can ask about the memory of an array."""
+    return x.flags.c_contiguous, x.flags.f_contiguous, x.flags.writeable
 
 
 def key_signature(key: Any) -> Any:

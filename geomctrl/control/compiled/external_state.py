@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 import builtins
 import dataclasses
+import functools
 import operator
 import random
 import re
@@ -70,7 +71,7 @@ CONTRACT_ATTRIBUTES = {  # attributes of a controller
 }
 CONSTRUCTORS = ("__new__", "__init__", "__post_init__")  # called when an object is created
 FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
-LIBRARY = (np.ufunc, np.dtype, type(np.full), re.Pattern, types.GenericAlias, type(Names.loaded),
+LIBRARY = (np.ufunc, np.dtype, type(np.where), re.Pattern, types.GenericAlias, type(Names.loaded),
            types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodWrapperType,
            types.ClassMethodDescriptorType, type(vars(abc.ABC)["_abc_impl"]))  # fmt: skip
 OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity", "joints", "frames"}
@@ -294,7 +295,7 @@ class ExternalState:
             self._visit(type(kind), f"type({name})")
         for cls in kind.__mro__:
             if cls.__module__.startswith("geomctrl."):  # a class of the package may call any of its attributes
-                self._attributes.update(n for n in vars(cls) if n[:2] != "__" and n not in ("start", "value"))
+                self._attributes |= _called_names(cls, len(vars(cls)))
             elif id(cls) not in self._known and is_own_class(cls):
                 if "__del__" in vars(cls):
                     raise UntraceableError(f"{cls.__name__} has __del__, which copies of its objects would call too")
@@ -365,6 +366,12 @@ class ExternalState:
         self.signature.append((name, kind, len(xs)))
         for x in xs:
             self._visit(x, name)
+
+
+@functools.lru_cache(maxsize=1024)
+def _called_names(kind: type, members: int) -> frozenset[str]:
+    """Names of the attributes of a class of the package, which has so many members."""
+    return frozenset(n for n in vars(kind) if n[:2] != "__" and n not in ("start", "value"))
 
 
 def _is_printed(x: Any) -> bool:

@@ -27,7 +27,7 @@ import numpy as np
 
 from geomctrl.tracing.arrays import SymbolArray, dtype_of, symbol_array
 from geomctrl.tracing.code_identity import is_own_function
-from geomctrl.tracing.graph import CLASSES
+from geomctrl.tracing.graph import CLASSES, truth_class
 from geomctrl.tracing.operators import LARGEST_INT
 from geomctrl.tracing.symbols import (
     INT64,
@@ -94,9 +94,12 @@ class Cell:
     def with_value(self, path: str, x: Any, choices: bool) -> Cell:
         """The cell extended by the value x. choices: store an int as one of a few values, like non-numeric ones."""
         if isinstance(x, Condition):
-            return self.with_value(path, True, choices).with_value(path, False, choices)
-        x = bool(x) if isinstance(x, np.bool_) else x
-        if x is None or isinstance(x, (bool, str, enum.Enum)) or (choices and type(x) is int):
+            cell = self
+            for kind in sorted(kinds_in(x.kind)):
+                cell = cell.with_value(path, truth_class(kind)(True), choices)
+                cell = cell.with_value(path, truth_class(kind)(False), choices)
+            return cell
+        if x is None or isinstance(x, (bool, np.bool_, str, enum.Enum)) or (choices and type(x) is int):
             if any(type(x) is type(y) and x == y for y in self.values):
                 return self
             if len(self.values) == MAX_VALUES:
@@ -120,7 +123,6 @@ class Cell:
 
     def encoded(self, x: Any) -> np.ndarray | None:
         """Encode a value as numbers; None if the cell does not support it."""
-        x = bool(x) if isinstance(x, np.bool_) else x
         for k, y in enumerate(self.values):
             if type(x) is type(y) and x == y:
                 return np.array([k, *[0.0] * (self.size - 1)], float)
@@ -186,10 +188,9 @@ class LawMemory:
     def numbers(self, path: str, x: Any) -> list[Any]:
         """The numbers of a path whose value after a call is x."""
         cell = self.cells[path]
+        x = x[()] if isinstance(x, np.ndarray) and not x.ndim else x
         if isinstance(x, Condition):
-            yes, no = (next(k for k, y in enumerate(cell.values) if y is truth) for truth in (True, False))
-            return [where(x, float(yes), float(no)), *[0.0] * (cell.size - 1)]
-        x = x[()] if isinstance(x, np.ndarray) and not x.ndim else x.item() if isinstance(x, np.bool_) else x
+            return [_index_of_truth(cell, x, x.kind), *[0.0] * (cell.size - 1)]
         for k, y in enumerate(cell.values):
             if type(x) is type(y) and x == y:
                 return [float(k), *[0.0] * (cell.size - 1)]
@@ -199,6 +200,15 @@ class LawMemory:
             where(y, 1.0, 0.0) if isinstance(y, Condition) else y for y in np.asarray(x, object).ravel().tolist()
         ]
         return [*index, *entries, *flag]
+
+
+def _index_of_truth(cell: Cell, x: Condition, kind: Any) -> Any:
+    """The index of a truth value, of Python's class or numpy's, among the values of a cell."""
+    if type(kind) is ConditionalKind:
+        return where(kind.condition, _index_of_truth(cell, x, kind.yes), _index_of_truth(cell, x, kind.no))
+    cls = truth_class(kind)
+    yes, no = (next(k for k, y in enumerate(cell.values) if type(y) is cls and y == truth) for truth in (True, False))
+    return where(x, float(yes), float(no))
 
 
 def _number_of_kind(kind: Any) -> Any:

@@ -35,7 +35,7 @@ from geomctrl.tracing.symbols import UntraceableError, as_numpy, as_python, is_s
 from geomctrl.tracing.untraceable import reraise_untraceable
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
-from .containers import array_signature, is_named_tuple, key_signature
+from .containers import array_signature, is_named_tuple, key_signature, storage
 from .contents import LAW, SideEffectError, content, difference, put_back, require_overwritten
 from .external_state import LIBRARY, MAX_THINGS, PRINTED, ExternalState
 from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
@@ -240,7 +240,7 @@ class SymbolicCopies:
             return clone
         if x.dtype != np.float64 or self.constant or self.writable or x.size > MAX_SYMBOLIC_SIZE:
             writable = self.writable and x.dtype == np.float64 and x.size <= MAX_SYMBOLIC_SIZE
-            clone = x.astype(object).view(SymbolArray) if writable else x.copy()
+            clone = x.astype(object).view(SymbolArray) if writable else x.copy(order="K")
             clone = visible(clone) if self.symbolic else clone
             self._begin(x, clone, *array_signature(x))
         else:
@@ -249,10 +249,11 @@ class SymbolicCopies:
                 if x.size > 1:
                     numbers.ravel()[zero] = 0.0
                 numbers = entered(numbers)
-            clone = self._begin(x, numbers, x.shape, zero.tobytes())
+            clone = self._begin(x, numbers, x.shape, storage(x), zero.tobytes())
         self.filled.append(
             (clone, path, x if clone.dtype == x.dtype != object else clone.view(np.ndarray).ravel().tolist())
         )
+        clone.flags.writeable = x.flags.writeable
         self.is_copy(clone, x)
         return clone
 
@@ -281,13 +282,15 @@ class SymbolicCopies:
         return self._done(clone, path)
 
     def _tuple(self, x: tuple, path: str) -> tuple:
-        self.signature.append(len(x))
-        return self._begin(x, tuple([self.of(value, f"{path}[{k}]") for k, value in enumerate(x)]))
+        """A copy for each path, because the entries may be different memory."""
+        self.signature.append((tuple, len(x)))
+        return tuple([self.of(value, f"{path}[{k}]") for k, value in enumerate(x)])
 
     def _named(self, x: Any, path: str) -> Any:
         kind, fields = type(x), type(x)._fields
         values = [self.of(value, f"{path}.{n}") for n, value in zip(fields, tuple.__iter__(x), strict=False)]
-        clone = self._begin(x, tuple.__new__(kind, values), len(values))
+        clone = tuple.__new__(kind, values)
+        self.signature.append((kind, len(values)))
         self.kinds[kind] = None
         set_attributes(clone, {n: self.of(value, f"{path}.{n}") for n, value in attributes_of(x).items()})
         return clone
@@ -389,6 +392,7 @@ class SymbolicCopies:
 
 
 MAKERS: dict[type, Callable[[SymbolicCopies, Any, str], Any]] = {
+    type(np.where): SymbolicCopies._root,
     np.ndarray: SymbolicCopies._array,
     SymbolArray: SymbolicCopies._opaque,
     list: SymbolicCopies._list,
