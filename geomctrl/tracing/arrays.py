@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import CAST, FITS, dtype_of, is_float, is_truth, is_whole, known_dtype, of_one_dtype
+from .dtypes import CAST, FITS, dtype_of, in_known_order, is_float, is_truth, is_whole, known_dtype, of_one_dtype
 from .elementwise import BINARY, TERNARY, UNARY
 from .entries import as_entry, as_number, refuse_narrow
 from .graph import called_by_user
@@ -140,20 +140,8 @@ class SymbolArray(TracedArray):
     def cumprod(self, axis=None):
         return np.cumprod(self, axis=axis)
 
-    def ravel(self, order="C"):
-        return super().ravel(_known_order(order))
-
-    def flatten(self, order="C"):
-        return super().flatten(_known_order(order))
-
     def copy(self, order="C"):  # remains a SymbolArray where numpy would return a plain array
         return self.view(np.ndarray).copy(order).view(SymbolArray)
-
-
-def _known_order(order: Any) -> Any:
-    if order not in ("C", "F"):
-        raise UntraceableError(f"order={order!r} depends on how an array is stored{caller()}: write order='C' or 'F'")
-    return order
 
 
 def _numpy_number(x: Any) -> Any:
@@ -170,13 +158,7 @@ def _numpy_number(x: Any) -> Any:
     )
 
 
-def _strides(self: SymbolArray) -> tuple[int, ...]:
-    if called_by_user():
-        raise UntraceableError(f"strides depend on how an array is stored{caller()}")
-    return np.ndarray.strides.__get__(self)
-
-
-SymbolArray.strides = property(_strides)  # pyright: ignore[reportAttributeAccessIssue]
+SymbolArray.ravel, SymbolArray.flatten = map(in_known_order, ("ravel", "flatten"))  # pyright: ignore
 REFUSED = {
     **dict.fromkeys(("sort", "argsort", "partition", "argpartition"), "is ordered"),
     **dict.fromkeys(("nonzero", "choose", "compress", "put", "setfield", "getfield", "byteswap"), "needs values"),

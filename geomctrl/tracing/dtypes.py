@@ -120,3 +120,14 @@ CAST: dict[np.dtype, Callable[[Any], Any]] = {
     np.dtype(bool): lambda x: as_numpy(truth(x)),
 }
 FITS: dict[np.dtype, Callable[[Any], bool]] = {np.dtype(np.int64): is_whole, np.dtype(bool): is_truth}
+
+
+def in_known_order(name: str) -> Callable[..., Any]:
+    """The method `ravel` or `flatten` without the orders that depend on how an array is stored."""
+
+    def method(self: np.ndarray, order: Any = "C") -> Any:
+        if order not in ("C", "F"):
+            raise UntraceableError(f"order={order!r} depends on how an array is stored{caller()}: write 'C' or 'F'")
+        return getattr(np.ndarray, name)(self, order)
+
+    return method

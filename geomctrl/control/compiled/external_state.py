@@ -9,7 +9,6 @@ from __future__ import annotations
 import abc
 import builtins
 import dataclasses
-import functools
 import operator
 import random
 import re
@@ -35,6 +34,7 @@ from geomctrl.tracing.code_identity import (
     is_own_function,
     is_pure_module,
     locate_use,
+    names_in_class,
     names_of,
     origin,
     parts_of,
@@ -201,8 +201,7 @@ class ExternalState:
         if issubclass(kind, PLAIN) and not _has_more(kind):
             self.signature.append((name, *plain_value(x)))
             return
-        seen = self._seen.get(id(x))
-        if seen is not None:
+        if (seen := self._seen.get(id(x))) is not None:
             self.signature.append((name, seen))
             return
         self._seen[id(x)] = len(self._seen)
@@ -295,7 +294,7 @@ class ExternalState:
             self._visit(type(kind), f"type({name})")
         for cls in kind.__mro__:
             if cls.__module__.startswith("geomctrl."):  # a class of the package may call any of its attributes
-                self._attributes |= _called_names(cls, len(vars(cls)))
+                self._attributes |= names_in_class(cls, len(vars(cls))) - {"start", "value"}
             elif id(cls) not in self._known and is_own_class(cls):
                 if "__del__" in vars(cls):
                     raise UntraceableError(f"{cls.__name__} has __del__, which copies of its objects would call too")
@@ -366,12 +365,6 @@ class ExternalState:
         self.signature.append((name, kind, len(xs)))
         for x in xs:
             self._visit(x, name)
-
-
-@functools.lru_cache(maxsize=1024)
-def _called_names(kind: type, members: int) -> frozenset[str]:
-    """Names of the attributes of a class of the package, which has so many members."""
-    return frozenset(n for n in vars(kind) if n[:2] != "__" and n not in ("start", "value"))
 
 
 def _is_printed(x: Any) -> bool:
