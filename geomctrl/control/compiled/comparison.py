@@ -144,7 +144,7 @@ class Comparison:
             machine.held[torques : torques + self.loop.inputs, lane] = self.command.tau
         if self.law.size:
             machine.held[self.law.first : self.law.first + self.law.size, lane] = self.remembered
-        compiled = self._seen(machine.look(lane))
+        compiled = self._seen(machine.look(lane, self.watching))
         try:
             expected = self._in_python(t, y, area)
         except UntraceableError:
@@ -296,12 +296,14 @@ class SampleRow:
         out = np.zeros(self.total)
         for key, shape, first, last in self.places if watching else self.own_places:
             x = sample.get(key)
-            if type(x) is float and not shape:
+            if type(x) is np.ndarray and x.shape == shape:
+                out[first:last] = x if x.ndim == 1 else x.ravel()
+            elif type(x) is float and not shape:
                 out[first] = x
-                continue
-            if x is None or (x.shape if type(x) is np.ndarray else np.shape(x)) != shape:
+            elif x is not None and np.shape(x) == shape:
+                out[first:last] = np.ravel(x)
+            else:
                 raise UntraceableError(f"{where()}: compiled, {' '.join(key).strip()} has another shape than in Python")
-            out[first:last] = x if len(shape) == 1 else np.ravel(x)
         return out
 
     def with_stored(self, expected: np.ndarray, stored: np.ndarray, asked: bool) -> np.ndarray:

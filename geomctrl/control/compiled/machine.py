@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 
@@ -30,7 +29,7 @@ class Machine(LaneMemory[Layout]):
     """Compiled code of a traced loop for `width` lanes, with its memory."""
 
     def __init__(self, traced: TracedLoop, width: int = 1):
-        numbers, layout, run, look, *over_rows = _code(traced, width)
+        numbers, layout, self._observed, run, look, *over_rows = _code(traced, width)
         super().__init__(traced, width, numbers, layout)
         self._run, self._look = host.function(RUN, run), host.function(LOOK, look)
         self._over_rows = host.function(OVER_ROWS, *over_rows) if over_rows else None
@@ -41,24 +40,6 @@ class Machine(LaneMemory[Layout]):
     def stores_every_step(self) -> bool:
         """Whether rows of all steps are stored, from which some monitors are computed."""
         return self._over_rows is not None
-
-    @cached_property
-    def _observed(self) -> list[np.ndarray]:
-        """Positions in memory of a sample's numbers for each lane, in the order of `comparison.SampleRow`."""
-        traced, w, l = self.traced, self.width, self.layout
-        held, measured = (
-            [k for c in columns for k in range(c.first, c.first + c.size)] for columns in (traced.held, traced.columns)
-        )
-        renewed = {place: l.out + source * w for source, place in traced.equations.remembered}
-        first = l.x + w * (1 + traced.equations.y)  # the held command, followed by the memory of monitors
-        before = first + w * traced.equations.held
-        index = [
-            *(l.out + k * w for k in range(traced.equations.dim)),
-            *(first + k * w for k in held),
-            *(l.out + k * w for k in measured),
-            *(renewed.get(k, before + k * w) for k in range(traced.worst)),
-        ]
-        return [np.array(index) + lane for lane in range(w)]
 
     def set_numbers(self, values: Sequence[np.ndarray]) -> None:
         super().set_numbers(values)
@@ -145,13 +126,14 @@ class Machine(LaneMemory[Layout]):
             worse = ~(largest <= worst) & (worst == worst)  # nan counts as worse than any number
             worst[worse], since[worse] = largest[worse], rows[row, 0, range(self.width)][worse]
 
-    def look(self, lane: int = 0) -> np.ndarray | None:
+    def look(self, lane: int = 0, watching: bool = True) -> np.ndarray | None:
         """Compute a sample at the state in memory: rates, held command, measurements and the memory of monitors.
 
         The order is that of `comparison.SampleRow`. None if there is no result, or if the rates are not finite.
+        watching: with the monitors that are computed from rows.
         """
         without = self._look(self.addresses[0], self.addresses[1]) >> lane & 1
-        if self._over_rows is not None:
+        if watching and self._over_rows is not None:
             e, out = self.traced.equations, self.out
             row = np.concatenate((self.x[: 1 + e.y + e.held], out[e.dim : e.dim + e.sample.sizes[1]]))
             without |= self._filled(row[None], 1 << lane)[1] != 0
@@ -179,5 +161,22 @@ def _code(traced: TracedLoop, width: int) -> tuple:
         key = hashlib.sha256(f"{cache.version()} {text}".encode()).hexdigest()
         code = cache.kept(key, lambda: host.object_code(text))
         names = ["run", "look", *(["over_rows"] if traced.equations.rows else [])]
-        parts = traced.codes[width] = numbers, layout, *host.load(code, names)
+        parts = traced.codes[width] = numbers, layout, _observed(traced, layout, width), *host.load(code, names)
     return parts
+
+
+def _observed(traced: TracedLoop, l: Layout, w: int) -> list[np.ndarray]:
+    """Positions in memory of a sample's numbers for each lane, in the order of `comparison.SampleRow`."""
+    held, measured = (
+        [k for c in columns for k in range(c.first, c.first + c.size)] for columns in (traced.held, traced.columns)
+    )
+    renewed = {place: l.out + source * w for source, place in traced.equations.remembered}
+    first = l.x + w * (1 + traced.equations.y)  # the held command, followed by the memory of monitors
+    before = first + w * traced.equations.held
+    index = [
+        *(l.out + k * w for k in range(traced.equations.dim)),
+        *(first + k * w for k in held),
+        *(l.out + k * w for k in measured),
+        *(renewed.get(k, before + k * w) for k in range(traced.worst)),
+    ]
+    return [np.array(index) + lane for lane in range(w)]
