@@ -16,6 +16,8 @@ from grids import BOOLEAN, CONSTANTS, FEW, GRID, ONE, OPERATORS, PAIRS, SIGNLESS
 from geomctrl.tracing import tracer
 from geomctrl.tracing.elementwise import BINARY, UNARY
 from geomctrl.tracing.patched_math import MATH, OF_SEQUENCES
+from geomctrl.tracing.requirements import requirements
+from geomctrl.tracing.symbols import Graph, div, mul, relation, sub, unary
 from geomctrl.tracing.untraceable import UntraceableError
 
 
@@ -206,6 +208,50 @@ def test_signs_of_operands():
 
     rows = np.array(list(itertools.product([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan], repeat=2)))
     require_same("signs", rows, outputs(f, rows)[0], in_numpy(f, rows))
+
+
+def test_products_are_rounded_before_they_are_added():
+    x, y = np.random.default_rng(1).normal(size=(2, 64))
+    rows = np.column_stack((x, y, x * y))
+    values, good = outputs(lambda x: np.array([x[0] * x[1] - x[2], x[2] - x[1] * x[0], -x[2] + x[0] * x[1]]), rows)
+    assert good.all()
+    assert not values.any()
+
+
+def test_zeros_of_a_matrix_times_what_is_not_finite():
+    """numpy's result is nan; compiled code, which omits these products, has none."""
+    rows = np.array([(np.inf, 1.0), (1.0, -np.inf), (np.nan, 1.0), (2.0, 3.0)])
+    for matrix in (np.diag([2.0, 3.0]), np.array([[0.0, 1.0], [-0.0, 2.0]])):
+        values, good = outputs(lambda x, matrix=matrix: matrix @ x, rows)
+        expected = in_numpy(lambda x, matrix=matrix: matrix @ x, rows)
+        np.testing.assert_array_equal(values[good], expected[good])
+        assert good.tolist()[-1]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.searchsorted([-1.0, 0.0, 0.0, 2.0], x),
+        lambda x: np.searchsorted([-1.0, 0.0, 0.0, 2.0], x, side="right"),
+        lambda x: np.digitize(x, [-1.0, 0.0, 2.0]),
+        lambda x: np.digitize(x, [2.0, 0.0, -1.0], right=True),
+    ],
+)
+def test_places_in_a_table(f):
+    rows = np.array(list(itertools.product([-2.0, -1.0, -0.0, 0.0, 1.0, 2.0, 3.0, np.inf, -np.inf, np.nan], repeat=2)))
+    require_same("places", rows, outputs(f, rows)[0], in_numpy(f, rows))
+
+
+@pytest.mark.parametrize(
+    "fold",
+    [lambda a: mul(a, 0.0), lambda a: sub(a, a), lambda a: div(0.0, a), lambda a: relation("eq", a, a)],
+    ids=["0 a", "a - a", "0 / a", "a == a"],
+)
+def test_what_a_fold_omits_is_required_where_it_is_watched(fold):
+    graph = Graph(watched=True)
+    with requirements() as required:
+        fold(unary("log", graph.load(0, 0)))
+    assert len(required) == 1
 
 
 def test_signs_of_zero_in_products_of_arrays():
