@@ -60,24 +60,26 @@ def numpy_on_symbols(*spaces: dict[str, Any], roots: Iterable[Any] = ()) -> Iter
         replaced = {id(x) for x in replacements}
         namespaces = [*{id(space): space for space in (*_spaces(), *spaces)}.values()]
         places = [
-            (space, name, value)
+            (space, name, value, replacements[value] if id(value) in replaced else _cached(value))
             for space in namespaces
             for name, value in list(space.items())
             if id(value) in replaced or (type(value) is CACHE and not _is_own_namespace(space))
         ]
         added = [(space, name) for space in namespaces for name in _names_for(space, builtin) if name not in space]
         try:
-            for space, name, value in places:
-                space[name] = replacements[value] if id(value) in replaced else _cached(value)
+            for space, name, _, replacement in places:
+                space[name] = replacement
             for space, name in added:
                 space[name] = builtin[name]
             with visible_arrays((x for x in namespaces if not _is_own_namespace(x)), roots):
                 yield
         finally:
-            for space, name, value in places:
-                space[name] = value
+            for space, name, value, replacement in places:
+                if space.get(name) is replacement:  # otherwise another thread has replaced it
+                    space[name] = value
             for space, name in added:
-                space.pop(name, None)
+                if space.get(name) is builtin[name]:
+                    del space[name]
 
 
 OF_TYPES = {"type", "float", "int"}

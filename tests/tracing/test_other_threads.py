@@ -1,0 +1,72 @@
+"""While one thread traces, names of its modules are replaced; code of other threads computes as always."""
+
+import functools
+import math
+import statistics
+import threading
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from geomctrl.tracing import trace
+from geomctrl.tracing.patched_numpy import numpy_on_symbols
+
+TABLE = CubicSpline([0.0, 1.0, 2.0], [0.0, 3.0, 1.0])
+clip = np.clip
+
+
+@functools.lru_cache
+def cached(x):
+    return [x]
+
+
+def results():
+    """Results of functions that a trace replaces, with their types."""
+    values = [
+        max(1, 2.0),
+        min([3, 1], default=0),
+        math.sin(0.5),
+        math.floor(2.5),
+        statistics.mean([1, 2]),
+        float("1.5"),
+    ]
+    values += [int(2.7), float, isinstance(True, int), cached(2.0), np.zeros(2), np.array([1, 2]), np.eye(2)]
+    values += [clip([3.0, -3.0], -1, 1), np.maximum(0.0, [1.0, np.nan]), np.max([1, 2]), TABLE(0.5), TABLE([0.5, 1.5])]
+    return [(type(x), repr(x)) for x in values]
+
+
+def in_a_thread(work):
+    found = []
+    worker = threading.Thread(target=lambda: found.append(work()))
+    worker.start()
+    worker.join()
+    return found[0]
+
+
+def test_functions_of_other_threads_are_the_originals():
+    expected, found = results(), []
+
+    def f(x):
+        found.append(in_a_thread(results))
+        return max(x[0], math.sin(x[1])) * np.zeros(2) + clip(x, -1.0, 1.0)
+
+    trace(f, 2)
+    assert found
+    for values in found:
+        assert values == expected
+    assert results() == expected
+
+
+def test_what_another_thread_puts_into_a_module_stays(monkeypatch):
+    monkeypatch.setitem(globals(), "clip", np.clip)  # puts both names back after the test
+    monkeypatch.setitem(globals(), "max", max)
+
+    def other(*args):
+        return args
+
+    del globals()["max"]
+    with numpy_on_symbols(globals()):
+        assert clip is not np.clip
+        in_a_thread(lambda: globals().update(clip=other, max=other))
+    assert clip is other
+    assert max is other
