@@ -12,7 +12,7 @@ from geomctrl.tracing import trace
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 
 TABLE = CubicSpline([0.0, 1.0, 2.0], [0.0, 3.0, 1.0])
-clip = np.clip
+clip, BY_TYPE = np.clip, {float: 1.0, int: 2}
 
 
 @functools.lru_cache
@@ -22,15 +22,10 @@ def cached(x):
 
 def results():
     """Results of functions that a trace replaces, with their types."""
-    values = [
-        max(1, 2.0),
-        min([3, 1], default=0),
-        math.sin(0.5),
-        math.floor(2.5),
-        statistics.mean([1, 2]),
-        float("1.5"),
-    ]
-    values += [int(2.7), float, isinstance(True, int), cached(2.0), np.zeros(2), np.array([1, 2]), np.eye(2)]
+    x, y = 1.5, 2
+    values = [max(y, x), min([3, 1], default=0), math.sin(x), math.floor(x), statistics.mean([x, y]), float("1.5")]
+    values += [int(x), type(x) is float, isinstance(y, int), BY_TYPE[type(x)], {float: 1}[type(x)], type(x).__name__]
+    values += [cached(x), np.zeros(2), np.array([1, 2]), np.eye(2)]
     values += [clip([3.0, -3.0], -1, 1), np.maximum(0.0, [1.0, np.nan]), np.max([1, 2]), TABLE(0.5), TABLE([0.5, 1.5])]
     return [(type(x), repr(x)) for x in values]
 
