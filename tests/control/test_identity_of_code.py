@@ -249,6 +249,12 @@ WAYS = {
         "-B.k.__get__(s) * v",
         "B.k.__set__(s, 5.0)",
     ),
+    "slot with the name of a base's": LoopRunner(
+        "class B:\n    __slots__ = ('k',)\nclass S(B):\n    __slots__ = ('k',)\n"
+        "s = S(); B.k.__set__(s, 9.0); s.k = 1.0",
+        "-s.k * v",
+        "s.k = 5.0",
+    ),
     "dataclass field": LoopRunner(
         "@dataclasses.dataclass(frozen=True)\nclass C:\n    k: float = 1.0",
         "-self.c.k * v",

@@ -15,7 +15,10 @@ class Law:
     def torque(self):
         return 1.0
 
-class Other:
+class Base:
+    pass
+
+class Other(Base):
     def rate(self):
         return 2.0
 
@@ -28,7 +31,7 @@ def helper(x=1.0):
 def module(monkeypatch):
     lab = types.ModuleType("replaceable_lab")
     exec(SOURCE, vars(lab))
-    for kind in (lab.Law, lab.Other, lab.helper):
+    for kind in (lab.Law, lab.Other, lab.Base, lab.helper):
         kind.__module__ = lab.__name__
     monkeypatch.setitem(sys.modules, lab.__name__, lab)
     return lab
@@ -60,6 +63,7 @@ def doubled(x=1.0):
         (lambda lab: setattr(lab.Law, "torque", lambda self: 3.0), "replaceable_lab.Law"),
         (lambda lab: setattr(lab.Law, "added", lambda self: 3.0), "replaceable_lab.Law"),
         (lambda lab: delattr(lab.Other, "rate"), "replaceable_lab.Other"),
+        (lambda lab: setattr(lab.Other, "__bases__", (type("Changed", (), {}),)), "bases"),
         (lambda lab: setattr(lab, "GAIN", 3.0), "replaceable_lab"),
         (lambda lab: setattr(lab, "helper", lambda x=1.0: x), "replaceable_lab"),
         (lambda lab: setattr(lab.helper, "__code__", doubled.__code__), "code"),
