@@ -14,6 +14,7 @@ from .operators import whole_number
 from .symbols import (
     INT64,
     NUMPY,
+    TRUTHS,
     WHOLE,
     Condition,
     Symbol,
@@ -33,7 +34,7 @@ def is_whole(x: Any) -> bool:
 
 
 def is_truth(x: Any) -> bool:
-    return isinstance(x, (Condition, bool, np.bool_))
+    return type(x) in TRUTHS  # isinstance would call `__class__` of each symbol
 
 
 def dtype_of(x: np.ndarray) -> np.dtype:

@@ -42,11 +42,12 @@ def _copied(x: Any, in_array: bool) -> Any:
 
 def refuse_loops(*xs: Any) -> Any:
     """The first number. Raises UntraceableError if numpy's loops over objects compute with the entry of an array."""
-    if any(type(x) in (Symbol, Condition) and x.in_array for x in xs) and not _is_own(_caller_of_numpy(2)):
-        raise UntraceableError(
-            f"numpy's loops over objects get a list of arrays that depend on the state{caller()}: convert the list with"
-            " np.array"
-        )
+    for x in xs:
+        if (type(x) is Symbol or type(x) is Condition) and x.in_array and not _is_own(_caller_of_numpy(2)):
+            raise UntraceableError(
+                f"numpy's loops over objects get a list of arrays that depend on the state{caller()}: convert the list"
+                " with np.array"
+            )
     return xs[0]
 
 
@@ -88,8 +89,13 @@ def refuse_dtype(x: Any) -> None:
         raise UntraceableError(f"a number is combined with {dtype} numbers{caller()}: use float64 or int64")
 
 
+USUAL = {Symbol, Condition, float, int, bool, np.float64, np.int64, np.bool_}
+
+
 def refuse_narrow(x: Any, other: Any) -> None:
     """Raise UntraceableError if numpy would compute with x and `other` in another type than double, int64 or bool."""
+    if type(other) in USUAL:
+        return
     dtype = getattr(other, "dtype", None) if isinstance(other, (np.ndarray, np.generic)) else None
     if dtype is None or dtype.kind not in DTYPES or dtype == DTYPES[dtype.kind]:
         return

@@ -200,8 +200,7 @@ def test_rows_that_were_not_written_as_computed_are_found(robot, monkeypatch):
     def damaged(self, rows, *rest):
         column = next(c for c in self.traced.columns if c.kind == "tau")
         e = self.traced.equations
-        for row in rows:
-            row[1 + e.y + e.held + column.first - e.dim] *= 1.0 + 1e-6
+        rows[len(rows) // 2][1 + e.y + e.held + column.first - e.dim] *= 1.0 + 1e-6
         original(self, rows, *rest)
 
     monkeypatch.setattr(Comparison, "after", damaged)
