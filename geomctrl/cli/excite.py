@@ -70,10 +70,7 @@ class MotionOptions:
     """Options for the motion."""
 
     duration: Annotated[float, Parameter(name="--seconds", help="Duration of one run [s].")] = 10.0
-    kind: Annotated[Literal["fourier", "spline"], Parameter(help="Harmonics of 1/seconds, or quintic splines.")] = (
-        "fourier"
-    )
-    terms: Annotated[int, Parameter(help="Harmonics, or free control points, per joint.")] = 5
+    terms: Annotated[int, Parameter(help="Harmonics of 1/seconds per joint.")] = 5
     q0: Annotated[
         list[float] | None, numbers("Posture at the centre of the motion [default: one far from limits].", name="--q0")
     ] = None

@@ -13,11 +13,11 @@ from geomctrl.identification.excitation.problem import FELT_CLEARANCE, SHIFTS, W
 from geomctrl.identification.excitation.search import postures, random_motion
 
 
-def problem(robot, kind, objective, surroundings=None, **model):
+def problem(robot, objective, surroundings=None, **model):
     limits = limits_of(robot, velocity=2.0, jerk=60.0)
     clear = None if surroundings is None else clearances_of(robot, surroundings, limits.lower, limits.upper)
     options = {"clearances": clear, "noise": np.linspace(0.5, 2.0, robot.nv)}
-    return Problem(RegressorModel(robot, **model), limits, 6.0, kind, 4, objective, 40, **options)
+    return Problem(RegressorModel(robot, **model), limits, 6.0, 4, objective, 40, **options)
 
 
 def test_shift_rule_is_exact_up_to_the_second_harmonic():
@@ -32,21 +32,21 @@ CROWDED = Surroundings(floor=0.2, keep_out=[(0.3, -0.5, 0.0, 0.8, 0.5, 0.6)], cl
 
 
 @pytest.mark.parametrize(
-    ("make", "kind", "objective", "surroundings"),
+    ("make", "objective", "surroundings"),
     [
-        (models.panda, "fourier", "condition", CROWDED),
-        (models.panda, "fourier", "log_det", CROWDED),
-        (models.ur10, "fourier", "log_det", CROWDED),
-        (models.scara, "spline", "condition", None),
-        (models.scara, "spline", "log_det", None),
+        (models.panda, "condition", CROWDED),
+        (models.panda, "log_det", CROWDED),
+        (models.ur10, "log_det", CROWDED),
+        (models.scara, "condition", None),
+        (models.scara, "log_det", None),
     ],
 )
-def test_gradients_are_exact(make, kind, objective, surroundings):
+def test_gradients_are_exact(make, objective, surroundings):
     """Against central differences of fourth order; scara has a prismatic joint, and the armature of two joints is
     known.
     """
     options = {"rotor": range(2, 4), "springs": [1], "smoothing": 0.3}
-    p = problem(make().with_armature(0.3), kind, objective, surroundings, **options)
+    p = problem(make().with_armature(0.3), objective, surroundings, **options)
     centres, rng = postures(p, None), np.random.default_rng(1)
     z = min((random_motion(p, centre, rng) for centre in centres[:6]), key=p.value)  # rounding grows with condition^2
     if surroundings is not None:
@@ -60,11 +60,10 @@ def test_gradients_are_exact(make, kind, objective, surroundings):
 
 
 @pytest.mark.quick(1)
-@pytest.mark.parametrize("kind", ["fourier", "spline"])
-def test_optimised_motions_are_better_and_keep_every_limit(kind):
+def test_optimised_motions_are_better_and_keep_every_limit():
     robot = models.panda()
     options = {"terms": 4, "iterations": 30, "samples": 60, "acceleration": 8.0, "jerk": 40.0, "seed": 2, "compare": 6}
-    e = optimize(robot, 8.0, kind=kind, **options)
+    e = optimize(robot, 8.0, **options)
     assert e.condition < 0.75 * e.random_conditions.min()
     assert e.random_condition == e.random_conditions.min()
     t = np.linspace(0, 8, 4001)
@@ -81,7 +80,7 @@ def test_optimised_motions_are_better_and_keep_every_limit(kind):
     np.testing.assert_allclose(q[0], q[-1], atol=1e-9)  # it can be repeated without a pause
     np.testing.assert_allclose(np.gradient(q, t, axis=0, edge_order=2), v, atol=1e-4)  # v and a are derivatives of q
     np.testing.assert_allclose(np.gradient(v, t, axis=0, edge_order=2), a, atol=1e-3)
-    again = optimize(robot, 8.0, kind=kind, **options)
+    again = optimize(robot, 8.0, **options)
     # to rounding: the first call may run in loops, and the second one compiled
     np.testing.assert_allclose(again.trajectory.coefficients, e.trajectory.coefficients, atol=1e-6)
     assert "random" in e.text()
@@ -98,7 +97,7 @@ def test_log_det_objective_raises_the_determinant():
 def test_bad_requests_are_named():
     panda = models.panda()
     for match, robot, options in [
-        ("kind: expected", panda, {"kind": "sine"}),
+        ("objective: expected", panda, {"objective": "trace"}),
         (r"velocity: joint .* has no limit", models.two_link(), {}),
         ("revolute and prismatic", models.quadruped(), {}),
         ("q0", panda, {"q0": np.full(7, 9.0)}),

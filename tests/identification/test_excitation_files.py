@@ -12,7 +12,7 @@ from geomctrl.identification.excitation import Capsule, Surroundings, Trajectory
 from geomctrl.models import panda
 
 NAMES = ["shoulder", 'el"bow']
-MOTION = Trajectory("fourier", 1.9, np.random.default_rng(0).normal(size=(5, 2)))
+MOTION = Trajectory(1.9, np.random.default_rng(0).normal(size=(5, 2)))
 TIMES = np.linspace(0.0, 1.9, 191)
 
 
@@ -49,7 +49,7 @@ def test_ros_messages(suffix, tmp_path):
 
 def test_small_numbers_are_numbers_in_yaml(tmp_path):
     yaml = pytest.importorskip("yaml")
-    still = Trajectory("fourier", 1.0, np.array([[1e-7, -2e-9], [0, 0], [0, 0], [0, 0], [0, 0.0]]))
+    still = Trajectory(1.0, np.array([[1e-7, -2e-9], [0, 0], [0, 0], [0, 0], [0, 0.0]]))
     message = yaml.safe_load(save_trajectory(still, tmp_path / "m.yaml", NAMES).read_text())
     assert message["points"][3]["positions"] == [1e-7, -2e-9]
 
@@ -85,7 +85,7 @@ def test_repeats_go_on_without_a_pause(tmp_path):
     c = np.zeros((5, 2))
     # 1 - 4/3 cos + 1/3 cos 2: at rest and without acceleration at the ends
     c[0], c[3], c[4] = 1.0, -4.0 / 3.0, 1.0 / 3.0
-    motion = Trajectory("fourier", 2.0, c)
+    motion = Trajectory(2.0, c)
     table = np.loadtxt(
         save_trajectory(motion, tmp_path / "m.csv", NAMES, rate=50.0, repeats=3), delimiter=",", skiprows=1
     )

@@ -159,7 +159,7 @@ class Excitation:
         log_dets = np.quantile(self.random_log_dets, quantiles)[::-1]
         shorter = 100.0 * np.exp(0.5 * (log_dets - self.log_det))  # half: variances to standard deviations
         lines = [
-            f"{self.trajectory.kind} trajectory of {self.trajectory.duration:g} s, {len(self.cost) - 1} iterations",
+            f"Fourier series of {self.trajectory.duration:g} s, {len(self.cost) - 1} iterations",
             f"{'':32}{'condition':>12}{'mean log det':>14}",
             f"{'random, same limits, started at':32}{self.random_condition:12.4g}{self.random_log_det:14.3f}",
         ]

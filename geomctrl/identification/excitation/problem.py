@@ -1,7 +1,7 @@
 """Exciting trajectories: motions within a robot's limits that separate its base parameters.
 
-q(t) is linear in its coefficients: a finite Fourier series or a quintic spline that starts and ends at rest with zero
-acceleration in the same posture (these linear conditions are eliminated). The cost is a criterion of the base
+q(t) is a finite Fourier series that starts and ends at rest with zero acceleration in the same posture (these linear
+conditions are eliminated). The cost is a criterion of the base
 regressor; limits and clearances are logarithmic barriers, so that every iterate respects them.
 
 The gradient is exact without derivatives of the regressor's formulas. A revolute joint enters Y through sines and
@@ -192,7 +192,6 @@ class Problem:
         model: RegressorModel,
         limits: Limits,
         duration: float,
-        kind: str,
         terms: int,
         objective: str,
         samples: int,
@@ -202,7 +201,6 @@ class Problem:
         rate: float = 100.0,
     ):
         robot = model.robot
-        choice("kind", kind, ("fourier", "spline"))
         choice("objective", objective, ("condition", "log_det"))
         duration, terms, samples = number("duration", duration), count("terms", terms), count("samples", samples)
         if not duration > 0.0 or terms < 2 or samples < 20:
@@ -212,23 +210,23 @@ class Problem:
         if model.curves or model.columns:
             raise ArgumentError("model: optimise the excitation without friction curves and user-defined columns")
         self.model, self.robot, self.objective, self.limits = model, robot, objective, limits
-        self.kind, self.duration, self.clearances = kind, float(duration), clearances
+        self.duration, self.clearances = float(duration), clearances
         self.rate = number("rate", rate, "a rate > 0", lambda x: x > 0.0)
         self.revolute = [j.kind == "revolute" for j in robot.coupling.independent_joints]
         self.columns = model.base.columns
-        self.nk = 2 * terms + 1 if kind == "fourier" else terms + 6
-        self.t = np.linspace(0.0, self.duration, samples, endpoint=kind != "fourier")
-        ends = basis_functions(kind, self.duration, self.nk, np.array([0.0, self.duration]))
+        self.nk = 2 * terms + 1
+        self.t = np.linspace(0.0, self.duration, samples, endpoint=False)
+        ends = basis_functions(self.duration, self.nk, np.array([0.0, self.duration]))
         rest = np.concatenate((ends[1], ends[2], ends[0, :1] - ends[0, 1:]))  # v, a at both ends; the same place
         _, s, Vt = np.linalg.svd(rest)
         self.Z = Vt[(s > 1e-9 * s[0]).sum() :].T  # (nk, free)
-        self.B = basis_functions(kind, self.duration, self.nk, self.t, 4) @ self.Z  # (4, N, free)
+        self.B = basis_functions(self.duration, self.nk, self.t, 4) @ self.Z  # (4, N, free)
         self.still = np.linalg.lstsq(self.B[0], np.ones((samples, 1)), rcond=None)[0][:, 0]  # constant functions
         self.pi = model.prior
         self.noise = noise_of(robot, noise)
 
     def trajectory(self, z: np.ndarray) -> Trajectory:
-        return Trajectory(self.kind, self.duration, self.Z @ z.reshape(self.robot.nv, -1).T)
+        return Trajectory(self.duration, self.Z @ z.reshape(self.robot.nv, -1).T)
 
     def states(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         q, v, a = self.B[:3] @ z.reshape(self.robot.nv, -1).T

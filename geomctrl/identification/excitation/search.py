@@ -177,7 +177,6 @@ def optimize(
     model: RegressorModel | Robot,
     duration: float = 10.0,
     *,
-    kind: str = "fourier",
     terms: int = 5,
     objective: str = "condition",
     q0: ArrayLike | None = None,
@@ -199,8 +198,8 @@ def optimize(
 ) -> Excitation:
     """Return a trajectory that excites the model's base parameters within limits and without collisions.
 
-    kind="fourier": `terms` harmonics of 1 / duration; "spline": `terms` free quintic control points for each joint.
-    Both begin and end at rest in the same posture, with zero acceleration, so that they can be repeated.
+    It has `terms` harmonics of 1 / duration, and begins and ends at rest in the same posture, with zero acceleration,
+    so that it can be repeated.
     objective: "condition" or "log_det", see `problem`. noise (nv,): standard deviation
     of torque samples, default 1 % of the effort limits (1 N m without them); rate [Hz]: independent samples per second,
     for the criteria and for `Excitation.deviations`.
@@ -226,7 +225,7 @@ def optimize(
         instance("surroundings", surroundings, Surroundings, "Surroundings or None")
     clear = None if surroundings is None else clearances_of(model.robot, surroundings, limits.lower, limits.upper)
     problem = Problem(
-        model, limits, duration, kind, terms, objective, samples,
+        model, limits, duration, terms, objective, samples,
         clearances=clear, noise=noise, rate=rate,
     )  # fmt: skip
     centres = postures(problem, q0)

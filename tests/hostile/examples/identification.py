@@ -380,7 +380,7 @@ EXAMPLES = {
     "models.save#urdf": Example({"robot": ROBOT, "path": path("model.urdf")}),
 }
 (FOLDER / "cell.toml").write_text("floor = -1.0")
-TRAJECTORY = trajectories.Trajectory("fourier", 2.0, 0.125 * np.ones((5, 2)))
+TRAJECTORY = trajectories.Trajectory(2.0, 0.125 * np.ones((5, 2)))
 EXAMPLES |= {
     "identification.excitation.Trajectory.basis": Example(
         {"t": Argument(TIME[:5], "huge negative shape empty")}, TRAJECTORY
@@ -445,7 +445,6 @@ EXAMPLES |= {
         {
             "model": MODEL,
             "duration": number(2.0, positive=True),
-            "kind": "fourier",
             "terms": 2,
             "objective": "condition",
             "q0": 0.125 * Q,
