@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from identification.simulated_logs import seven_joints_at_one_kilohertz, simulated
-from lib import logs
+from lib import logs, mistakes
 from lib.logs import between
 
 from geomctrl.identification import DataError, Dataset, Filtering, RegressorModel, fit, fit_curves, identify
@@ -55,6 +55,15 @@ def test_the_cutoff_chosen_is_never_far_from_the_best_on_a_grid(options):
     assert chosen.bound is None
     assert chosen.findings() == []
     assert chosen.tried[0] <= chosen.torque_cutoff <= chosen.cutoff <= chosen.tried[-1]
+
+
+@pytest.mark.parametrize("delay", [0.02, 0.05])
+def test_a_delay_does_not_take_the_motion_away(delay):
+    """The error of a delay is the same at every cut-off, so that the least one is an accident."""
+    log, model = mistakes.simulated("two_link", 705, seconds=10.0, rate=150.0, noise=0.02, velocities=0.01)  # to 0.5 Hz
+    chosen = choose_cutoffs(model, mistakes.delayed(log, delay))
+    assert chosen.errors.argmin() == 0  # otherwise this tests nothing
+    assert min(chosen.cutoff, chosen.torque_cutoff) > 1.5
 
 
 @pytest.mark.slow

@@ -17,7 +17,8 @@ The best prediction gives the best motion f*, but parameters may be as good with
 higher cut-offs therefore predict the blocks left out from the motion at f*. The highest cut-off is chosen that is not
 worse than f* by more than a standard error, that of the blocks' shares of the difference (the one-standard-error rule;
 Breiman, Friedman, Olshen and Stone 1984, section 3.4.3), or by no more than FLAT. The highest one removes the least
-motion, and the fewest rows at ends and holes, where filters settle.
+motion, and the fewest rows at ends and holes, where filters settle. If the error is flat and least at the lowest cut-off,
+which takes part of the motion away, f* is the highest cut-off within TOLERATED_RISE of the least error of the others.
 
 Torques and regressor are low-passed where the gain of the Wiener filter is one half: up to this frequency the predicted
 spectrum is above that of the residual, so motion and torque are coherent. Above it torques contain noise, ripple and
@@ -50,7 +51,7 @@ from geomctrl.robot import Robot
 from . import Estimate
 from .conditioning import regressor_condition
 from .least_squares import base_values
-from .model_choice import Prediction, predicted
+from .model_choice import TOLERATED_RISE, Prediction, predicted
 
 MIN_CUTOFF, MAX_CUTOFF = 0.5, 100.0  # Hz: range of the motion of robot arms
 PER_OCTAVE = 2.0  # cut-offs on the grid
@@ -191,7 +192,10 @@ def _best(trials: Sequence[_Trial]) -> Prediction:
 
 def _highest_as_good(model: RegressorModel, trials: Sequence[_Trial]) -> int:
     """Number of the highest cut-off whose parameters predict as well as the best's, from the best's motion."""
-    best = min(range(len(trials)), key=lambda k: trials[k].own.error)
+    errors = np.array([t.own.error for t in trials])
+    best = int(errors.argmin())
+    if best == 0 and _bound(errors) is None:  # flat: no cut-off reduces an error such as a delay's
+        best = int(np.flatnonzero(errors <= (1.0 + TOLERATED_RISE) * errors[1:].min())[-1])
     for k in range(best + 1, len(trials)):
         if predicted(model, trials[k].blocks, trials[best].blocks).clearly_worse_than(trials[best].own):
             return k - 1
