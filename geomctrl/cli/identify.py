@@ -69,8 +69,8 @@ def identify(
         Path,
         Parameter(
             help="npz archive; CSV with a header line, t, q1, q2, ..., tau1, ..., or with joints' names as PlotJuggler"
-            " writes them; ROS bag (folder, .db3, .mcap, .bag), .mat, .h5, .parquet (need the extra 'logs',"
-            " but .mat up to v7)."
+            " writes them, or without a header (--column t=1 --column q=2-8 --column tau=9-15); ROS bag (folder, .db3,"
+            " .mcap, .bag), LeRobot dataset (folder), .mat, .h5, .parquet (need the extra 'logs', but .mat up to v7)."
         ),
     ],
     /,

@@ -59,7 +59,7 @@ class Pictures:
         if reference is None or reference.std is None or box is None:
             return cls(joints, parts, rho, None)
         owners = dict(zip(e.model.names, e.model.owners))
-        names = [f"{name}  ({owners[name]})" if name in owners else name for name in e.model.base_names]
+        names = [f"{n}  ({owners[n]})" if owners.get(n, n) != n else n for n in e.model.base_names]
         crosses = (e.method, e.values) if reference is not e else None
         half = 0.5 * (box[:, 1] - box[:, 0])
         intervals = fits.Intervals(names, reference.method, reference.values, reference.std, half)

@@ -57,7 +57,8 @@ def parameters(report: ReportNumbers) -> Table:
         percent = Column("std %", 3, meaning=GLOSSARY["std %"])
         keys += [("std", Column("std", 3)), ("low", Column("95 % from", 5)), ("high", Column("to", 5))]
         keys += [("percent", percent)]
-    nominal = e.base.projection @ e.model.prior
+    P, prior = e.base.projection, e.model.prior
+    nominal = np.where(np.abs(P @ prior) > 1e-12 * (np.abs(P) @ np.abs(prior)), P @ prior, 0.0)  # 0 without rounding
     return Table(
         [*(column for _, column in keys), Column("model given", 5)],
         [[*(row[key] for key, _ in keys), x] for row, x in zip(rows, nominal)],

@@ -123,7 +123,7 @@ def _no(recording: Recording, field: str) -> str:
     return (
         f"{recording.label}: no {field}: expected columns {field}1, {field}2, ..., or names of joints in them, or keys="
         f"{{{field!r}: ...}} (identify: --column {field}=NAME,NAME,... or {field}=axis*_sensor, * for the joint's"
-        f" number or name); {recording.available_names()}"
+        f" number or name, or {field}=2-8 without a header); {recording.available_names()}"
     )
 
 
