@@ -98,7 +98,8 @@ def check_samples(data: Samples) -> None:
         if s.stop - s.start < MIN_STRETCH:
             n = s.stop - s.start
             raise DataError(
-                f"{data.label}: a stretch of {n} samples is too short to filter: expected {MIN_STRETCH} or more"
+                f"{data.label}: a stretch of {n} samples is too short to filter: expected {MIN_STRETCH} or more; record"
+                " longer or sample faster, or test on another part of it (identify: --test)"
             )
 
 
