@@ -157,7 +157,7 @@ def _surviving(evidence: Evidence, changes: list, fit: FreeFit, candidates: list
     for best in candidates[:MAX_CANDIDATES]:
         seen = compared_in_views(evidence, changes, fit, best)
         # columns of unknown size are flexible enough to mislead
-        columns = not best.finding.fatal and best.finding.kind != "delay"
+        columns = not best.finding.fatal and (best.takes_off or best.finding.kind != "delay")
         if not (seen.clear if columns else seen.likely):
             continue
         others = [x for x in candidates if x is not best]
