@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from identification.assessment_logs import evidence, judge, scaled
+from lib import mistakes
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError
@@ -13,6 +14,7 @@ from geomctrl.identification.assessment import Evidence
 from geomctrl.identification.assessment.evidence import FreeFit, Products, fit_rows, free_fit, independent_rows
 from geomctrl.identification.assessment.fit_checks import unseen
 from geomctrl.identification.assessment.log_checks import predicted_deviation
+from geomctrl.identification.assessment.rows import rows_of
 from geomctrl.identification.assessment.scales import GRID, INTERVAL_LOG_LIKELIHOOD, MIN_LOG_SCALE, Profile, profiles
 from geomctrl.identification.assessment.trials import _apart, explained, likely_trials, trial_fits, undecided
 
@@ -95,7 +97,33 @@ def test_independent_residuals_of_a_memory(memory):
         e[k] += memory * e[k - 1]
     used = np.ones(e.shape, bool)
     expected = len(e) * (1.0 - memory) / (1.0 + memory)
-    np.testing.assert_allclose(independent_rows(e, used), expected, rtol=0.25)
+    np.testing.assert_allclose(independent_rows(e, used, np.arange(len(e))), expected, rtol=0.25)
+
+
+def test_residuals_that_repeat_with_the_motion_count_once():
+    """Five periods of the same residual are as good as one; noise is new in each."""
+    rng = np.random.default_rng(0)
+    t = np.arange(5000) * 5e-3  # 25 s
+    data = Dataset(t, *(np.sin(0.4 * np.pi * t)[:, None] for _ in range(2)), v=t[:, None], a=t[:, None])
+    rows = rows_of(data, np.arange(len(t)), None, period=5.0)
+    noise = rng.normal(size=(len(rows.t), 1))
+    same = rng.normal(size=(len(rows.t) // 5, 1))[rows.repeats % (len(rows.t) // 5)]
+    n = len(rows.t)
+    assert 0.8 * n < independent_rows(noise, rows.used, rows.repeats)[0] <= n
+    assert independent_rows(same, rows.used, rows.repeats)[0] == pytest.approx(n / 5, rel=0.1)
+    phases = rows.t[rows.order] % 5.0
+    assert (np.diff(phases) >= 0.0).all()
+    assert (np.diff(np.unique(rows.repeats)) == 1).all()
+
+
+@pytest.mark.slow
+def test_a_right_log_that_repeats_and_is_filtered_too_low_is_not_accused():
+    """1.75 s of 5 s are left to train on, and what the low-pass takes away is the same in every period."""
+    conditions = {"rate": 500.0, "seconds": 25.0, "noise": 0.02, "bits": 16, "band": 0.4, "friction": 0.05}
+    log, model = mistakes.simulated("ur10", 10_228, velocities=0.01, period=5.0, **conditions)
+    assessment = identify(model.robot, log, model=model, method="wls", ignore=("bodies", "prior")).assessment
+    assert not any(finding.fatal for finding in assessment.findings)
+    assert "excitation" in {finding.kind for finding in assessment.findings}
 
 
 def by_hand(residuals, freedom):

@@ -11,7 +11,8 @@ independent residuals. Parameters take h_k of them, their leverage, which leaves
 This is minus the logarithm of the restricted likelihood of Gaussian residuals of unknown size (Patterson and Thompson
 1971), so 2 (L_0 - L_1) is about chi squared with one degree of freedom if one parameter is free in fit 1 only. Effects
 that the model lacks (shape of friction, backlash, elasticity) leave residuals that are correlated longer than sensor
-noise. There are then fewer independent residuals, and the same gain counts less.
+noise. There are then fewer independent residuals, and the same gain counts less. If the motion repeats, such effects
+repeat too: a residual that is the same in every period is counted once.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ from geomctrl.identification.estimators.conditioning import correlation_factors
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.logs.dataset import coarseness
+from geomctrl.identification.logs.parts import detected_period
 from geomctrl.identification.model.compressed import Compressed
 from geomctrl.identification.model.regressor_model import RegressorModel
 
-from .rows import Rows, cutoff_of, rows_of
+from .rows import Rows, cutoff_of, in_order, rows_of
 
 MIN_SINGULAR_VALUE = (
     1e-6  # relative singular value below which a direction of the scaled base regressor is left at zero
@@ -178,7 +180,7 @@ def fit_rows(model: RegressorModel, rows: Rows, extra: np.ndarray | None = None)
     """The free fit on rows; extra (n, nv, m): columns in addition to those of the model."""
     data, Y, torques = _rows_products(model, rows, extra)
     first = free_fit(data, data.counts.astype(float))
-    return free_fit(data, independent_rows(torques - Y @ first.values, rows.used), start=first.weights)
+    return free_fit(data, independent_rows(torques - Y @ first.values, rows.used, rows.repeats), start=first.weights)
 
 
 def fit_rows_like(model: RegressorModel, rows: Rows, fit: FreeFit, order: np.ndarray) -> FreeFit:
@@ -195,9 +197,16 @@ def _rows_products(model: RegressorModel, rows: Rows, extra: np.ndarray | None):
     return Products.of(np.concatenate((Y, torques[..., None]), -1), rows.used), Y, torques
 
 
-def independent_rows(residuals: np.ndarray, used: np.ndarray) -> np.ndarray:
-    """(nv,): the number of independent residuals (n, nv), from the sum of their autocorrelation."""
-    return used.sum(0) / correlation_factors(np.where(used, residuals, 0.0))
+def independent_rows(residuals: np.ndarray, used: np.ndarray, repeats: np.ndarray) -> np.ndarray:
+    """(nv,): the number of independent residuals (n, nv), from the sum of their autocorrelation, and from how far they
+    are the same in rows that repeat each other (`Rows.repeats`)."""
+    r = np.where(used, residuals, 0.0)
+    sums, counts = np.zeros((2, repeats.max(initial=0) + 1, r.shape[1]))
+    np.add.at(sums, repeats, r)
+    np.add.at(counts, repeats, used)
+    same = (sums**2 / np.maximum(counts, 1.0)).sum(0) / np.maximum((r**2).sum(0), 1e-300)  # of the power; of noise:
+    of_noise = (counts > 0.0).sum(0) / np.maximum(used.sum(0), 1)
+    return used.sum(0) / correlation_factors(r) / np.maximum(same / np.maximum(of_noise, 1e-300), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,10 +242,15 @@ class Evidence:
         """Cut-off of the rows [Hz], see `rows.cutoff_of`."""
         return cutoff_of(self.training, self.notes.get("cutoff", 0.0))
 
+    @cached_property
+    def period(self) -> float | None:
+        """Period of a motion that repeats [s]."""
+        return detected_period(self.training if self.raw is None else self.raw)
+
     def _rows(self, among: np.ndarray, factor: float = 1.0) -> Rows:
         """Rows among these samples; motion and torques low-passed at `cutoff` times the factor."""
         below = None if self.cutoff is None else factor * self.cutoff
-        rows = rows_of(self.training, among, below, self.notes.get("cutoff", np.inf))
+        rows = rows_of(self.training, among, below, self.notes.get("cutoff", np.inf), self.period)
         return replace(rows, used=rows.used & self.is_informative)
 
     @cached_property
@@ -254,12 +268,14 @@ class Evidence:
 
     @cached_property
     def views(self) -> list[tuple[Rows, int]]:
-        """(rows, blocks) of other views of the same log: two other splits, two other cut-offs, each half."""
+        """(rows, blocks) of other views of the same log: two other splits, two other cut-offs, each half (of every
+        period, if the motion repeats)."""
         n, out = len(self.training), [(self.rows, 4), (self.rows, 7)]
         if self.cutoff is not None:
             factors = [f for f in (0.6, 1.7) if f * self.cutoff < 0.45 * self.training.rate]
             out += [(self._rows(np.arange(n), f), 5) for f in factors]
-        return out + [(self._rows(np.arange(n)[half]), 4) for half in (slice(None, n // 2), slice(n // 2, None))]
+        halves = np.split(in_order(self.training.t, self.period), [n // 2])
+        return out + [(self._rows(np.sort(half)), 4) for half in halves]
 
     @cached_property
     def free(self) -> FreeFit:

@@ -59,7 +59,7 @@ class Motion:
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Rows of a log: t (n,), q (n, nq), v, a, tau (n, nv), which torques are used (n, nv), the motion of every sample,
-    and the time [s] by which the rows' motion precedes their torques.
+    the period [s] of a motion that repeats, and the time [s] by which the rows' motion precedes their torques.
     """
 
     t: np.ndarray
@@ -69,8 +69,22 @@ class Rows:
     tau: np.ndarray
     used: np.ndarray
     motion: Motion | None = None
+    period: float | None = None
     lag: float = 0.0
     _regressors: dict[int, np.ndarray] = field(default_factory=dict)  # of this motion, by the id of the model
+
+    @property
+    def order(self) -> np.ndarray:
+        """Row numbers (n,) in the order of the motion: by time, or by phase if the motion repeats."""
+        return in_order(self.t, self.period)
+
+    @property
+    def repeats(self) -> np.ndarray:
+        """Phase interval of each row (n,), about one row of every period in each; each row alone without a period."""
+        if self.period is None:
+            return np.arange(len(self.t))
+        intervals = max(1, round(len(self.t) / max(1.0, np.ceil((self.t[-1] - self.t[0]) / self.period))))
+        return np.argsort(self.order) * intervals // len(self.t)
 
     def torques(self, model: RegressorModel) -> np.ndarray:
         """The torques (n, nv) that the model's columns explain: without those of the known armature."""
@@ -123,6 +137,11 @@ class Rows:
         return replace(self, q=q, v=v, a=a, used=self.used & is_recorded[:, None], lag=lag, _regressors={})
 
 
+def in_order(t: np.ndarray, period: float | None) -> np.ndarray:
+    """Numbers of samples (n,) in the order of time, or of phase if the motion repeats."""
+    return np.arange(len(t)) if period is None else np.argsort(t % period, kind="stable")
+
+
 def cutoff_of(data: Dataset, positions: float = 0.0) -> float | None:
     """Cut-off [Hz] of rows of a filtered log, None to leave them as they are: the motion's bandwidth, unless positions
     have a lower cut-off. A model that explains little may have chosen a wrong cut-off for the torques."""
@@ -131,9 +150,11 @@ def cutoff_of(data: Dataset, positions: float = 0.0) -> float | None:
     return max(data.band[0], min(max(positions, data.band[0]), motion_bandwidth(data), 0.4 * data.rate))
 
 
-def rows_of(data: Dataset, among: np.ndarray, cutoff: float | None, positions: float = np.inf) -> Rows:
+def rows_of(
+    data: Dataset, among: np.ndarray, cutoff: float | None, positions: float = np.inf, period: float | None = None
+) -> Rows:
     """At most MAX_ROWS rows, evenly spread over these samples of a filtered log; torques low-passed at a cut-off [Hz],
-    and the motion too, if positions had a higher one."""
+    and the motion too, if positions had a higher one; period [s]: of a motion that repeats."""
     samples = among[np.unique(np.linspace(0, len(among) - 1, min(len(among), MAX_ROWS)).astype(int))]
     q, v, a, tau = (np.asarray(x) for x in (data.q, data.v, data.a, data.tau))
     used, motion = data.used[samples], Motion(np.asarray(data.t), q, v, a, tuple(data.stretches), None)
@@ -145,4 +166,4 @@ def rows_of(data: Dataset, among: np.ndarray, cutoff: float | None, positions: f
         if q.shape[1] == data.nv and cutoff < positions:
             motion = replace(motion, q=motion.passed(q), v=motion.passed(v), a=motion.passed(a))
     q, v, a = (np.array(x[samples]) for x in (motion.q, motion.v, motion.a))
-    return Rows(motion.t[samples], q, v, a, np.array(tau[samples]), used, motion)
+    return Rows(motion.t[samples], q, v, a, np.array(tau[samples]), used, motion, period)

@@ -74,12 +74,12 @@ def held_out(
     blocks: int,
     of: Rows | None = None,
 ) -> np.ndarray:
-    """(nv,): log relative errors of contiguous blocks, each predicted from the others, relative to the torques of the
-    same rows or of others; 0 for joints without torques.
+    """(nv,): log relative errors of blocks of neighbouring motion, each predicted from the others, relative to the
+    torques of the same rows or of others; 0 for joints without torques.
     """
     A = np.concatenate([rows.regressor(model), rows.torques(model)[..., None]], -1)
     blocks = max(2, min(blocks, len(rows.t) // MIN_BLOCK_ROWS))
-    parts = np.array_split(np.arange(len(rows.t)), blocks)
+    parts = np.array_split(rows.order, blocks)
     products = [Products.of(A[part], rows.used[part]) for part in parts]
     whole = Products(sum(p.products for p in products), sum(p.counts for p in products))  # type: ignore[arg-type]
     squares = sum(p.residuals(whole.without(p).solve(weights, HALF_LOG_SINGULAR_VALUE)) ** 2 for p in products)

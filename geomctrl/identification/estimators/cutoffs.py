@@ -17,8 +17,8 @@ The best prediction gives the best motion f*, but parameters may be as good with
 higher cut-offs therefore predict the blocks left out from the motion at f*. The highest cut-off is chosen that is not
 worse than f* by more than a standard error, that of the blocks' shares of the difference (the one-standard-error rule;
 Breiman, Friedman, Olshen and Stone 1984, section 3.4.3), or by no more than FLAT. The highest one removes the least
-motion, and the fewest rows at ends and holes, where filters settle. If the error is flat and least at the lowest cut-off,
-which takes part of the motion away, f* is the highest cut-off within TOLERATED_RISE of the least error of the others.
+motion, and the fewest rows at ends and holes, where filters settle. If the error is flat and least at the lowest
+cut-off, which takes part of the motion away, f* is the highest within TOLERATED_RISE of the least one of the others.
 
 Torques and regressor are low-passed where the gain of the Wiener filter is one half: up to this frequency the predicted
 spectrum is above that of the residual, so motion and torque are coherent. Above it torques contain noise, ripple and
