@@ -193,6 +193,8 @@ def test_intervals_are_where_likelihood_falls():
 @pytest.mark.parametrize(
     ("best", "deviation", "wrong", "open_"),
     [
+        (np.log(20.0), 0.5, False, True),  # from 2.7 to 150: not determined
+        (np.log(0.01), 0.5, True, False),  # from 0.0014 to 0.074: nowhere near 1
         (0.0, 0.05, False, False),
         (0.0, 0.3, False, True),  # a half and two are within four deviations
         (np.log(0.5), 0.1, True, False),

@@ -21,7 +21,7 @@ from identification.assessment_logs import (
 from lib import logs
 
 from geomctrl import models
-from geomctrl.identification import Filtering, RegressorModel, Validation
+from geomctrl.identification import Filtering, RegressorModel, Validation, identify
 from geomctrl.identification.assessment.evidence import fit_rows
 from geomctrl.identification.assessment.scales import profiles
 
@@ -314,6 +314,19 @@ def test_intervals_of_scales_hold_1_for_logs_as_they_were_published(name, reques
         low, high = found.interval
         assert not found.wrong, found.joints
         assert low <= 0.0 <= high or len(found.joints) > 1, found.joints
+
+
+@pytest.mark.slow
+@needs("kr300_weigand_AB.npz")
+def test_the_other_trajectory_of_the_kr300_is_not_accused():
+    """Its third joint could have any torques from 1 to 150 times larger: that is not a wrong unit."""
+    robot, columns = logs.kr300(), [logs.kr300_counterbalance()]
+    model = RegressorModel(robot, rotor=True, offset=False, columns=columns)
+    options = {"validation": Validation(logs.kr300_log("A")), "choose_smoothing": True}
+    result = identify(robot, logs.kr300_log("B"), model=model, **options)
+    assert not any(finding.fatal for finding in result.assessment.findings)
+    assert not any(finding.kind == "scale" for finding in result.assessment.findings)
+    assert result.errors["test"]["relative_error"] < 0.14
 
 
 @pytest.mark.slow

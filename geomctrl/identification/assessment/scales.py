@@ -3,9 +3,9 @@
 One joint: tau_k = s (Y_k x + known) with s free, all parameters x fitted again. Inertial parameters are shared with the
 torques of other joints, and the armature is known, so s is determined as far as joint k feels more than its own
 friction and inertia. The likelihood is computed for all s; the interval consists of those within
-INTERVAL_LOG_LIKELIHOOD of the best. If it excludes 1, the unit is doubted. If it includes 1/2 or 2, the log can not
-exclude a unit that far off, and the report says so. Torques that are wrong by a factor of two or more are therefore
-reported in one of the two ways, unless the interval misses the true value.
+INTERVAL_LOG_LIKELIHOOD of the best. If it excludes 1 and is narrow, the unit is doubted. If it includes 1/2 or 2, the
+log can not exclude a unit that far off, and the report says so. Torques that are wrong by a factor of two or more are
+therefore reported in one of the two ways, unless the interval misses the true value.
 
 All joints: tau = s (Y_inertial x0) + friction and offsets, with the bodies x0 of the model.
 """
@@ -72,11 +72,13 @@ class Profile:
     @property
     def wrong(self) -> bool:
         """Whether the scale is determined, and differs from 1. Torques that any small scale explains equally well are
-        torques that the bodies do not explain in any unit."""
+        torques that the bodies do not explain in any unit, and so are those whose interval is wide beside its distance
+        from 1."""
+        low, high = self.interval
         return (
             self.evidence > INTERVAL_LOG_LIKELIHOOD
             and abs(self.log_scale) > MIN_LOG_SCALE
-            and bool(np.isfinite(self.interval).all())
+            and bool(high - low < 2.0 * max(RELEVANT_LOG_SCALE, low, -high))
         )
 
     @property
@@ -199,6 +201,7 @@ def undetermined_scales(evidence: Evidence, all_profiles: list[Profile], finding
 
 def _range(profile: Profile) -> str:
     low, high = np.exp(profile.interval)
+    low, high = (low, high) if profile.wrong else (min(low, 1.0), max(high, 1.0))
     bounds = ([f"from {low:.2g}"] if low > 0.0 else []) + ([f"to {high:.2g}"] if np.isfinite(high) else [])
     return (" ".join(bounds) or "any") + (", though not in all of the log" if profile.wrong else "")
 
