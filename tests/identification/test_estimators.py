@@ -214,6 +214,16 @@ def test_weighted_least_squares_weighs_joints_by_their_noise():
     assert error[0] < 0.05 * error[1]
 
 
+def test_a_joint_without_torque_does_not_stop_weighted_least_squares(panda):
+    """Its residual is zero, and an infinite weight would leave the others' parameters undetermined."""
+    model, x, _ = panda
+    data = synthetic(model, x, 0.1)
+    tau = np.where(np.arange(7) == 6, 0.0, data.tau)
+    weights = fit(model, Dataset(data.t, data.q, tau, v=data.v, a=data.a), "wls").weights
+    assert np.ptp(weights[:6]) < 0.5 * weights[:6].max()  # equal noise
+    assert weights[6] < 1e7 * weights[:6].max()
+
+
 @pytest.mark.slow
 def test_noise_counts_degrees_of_freedom():
     """Few rows for many parameters: the residual alone would underestimate the noise by far."""

@@ -200,13 +200,14 @@ def _rows_products(model: RegressorModel, rows: Rows, extra: np.ndarray | None):
 def independent_rows(residuals: np.ndarray, used: np.ndarray, repeats: np.ndarray) -> np.ndarray:
     """(nv,): the number of independent residuals (n, nv), from the sum of their autocorrelation, and from how far they
     are the same in rows that repeat each other (`Rows.repeats`)."""
-    r = np.where(used, residuals, 0.0)
+    r, n = np.where(used, residuals, 0.0), used.sum(0)
     sums, counts = np.zeros((2, repeats.max(initial=0) + 1, r.shape[1]))
     np.add.at(sums, repeats, r)
     np.add.at(counts, repeats, used)
-    same = (sums**2 / np.maximum(counts, 1.0)).sum(0) / np.maximum((r**2).sum(0), 1e-300)  # of the power; of noise:
-    of_noise = (counts > 0.0).sum(0) / np.maximum(used.sum(0), 1)
-    return used.sum(0) / correlation_factors(r) / np.maximum(same / np.maximum(of_noise, 1e-300), 1.0)
+    # share of the power in the means over rows that repeat each other, and the share that noise has there
+    shared = (sums**2 / np.maximum(counts, 1.0)).sum(0) / np.maximum((r**2).sum(0), 1e-300)
+    by_chance = (counts > 0.0).sum(0) / np.maximum(n, 1)
+    return n / correlation_factors(r) / np.maximum(shared / np.maximum(by_chance, 1e-300), 1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,8 @@ def wls(model: RegressorModel, data: Dataset | Compressed, iterations: int = 5) 
     weights = np.ones(model.robot.nv)
     for _ in range(iterations):
         estimate = solve(model, c, weights, "wls")
-        weights = 1.0 / np.maximum(estimate.noise, 1e-12 * max(estimate.noise.max(), 1e-300))
+        noise = np.maximum(estimate.noise, 1e-6 * max(estimate.noise.max(), 1e-300))  # a torque may never change
+        weights = 1.0 / noise
     return linear(model, data, weights, "wls", c)
 
 
