@@ -147,7 +147,7 @@ def outcome(case: Case, status: str, said: list[str]) -> str:
         return "named"
     if findings:
         return "doubted"
-    subject = case.joint or {"delay": "lag positions", "gravity": "tilt of the base"}.get(case.kinds[0], "-")
+    subject = case.joint or {"delay": "lag positions", "gravity": "tilt of the base"}.get(case.kinds[0], "nothing")
     noted = [s for s in said if "this log does not determine" in s and subject in s]
     return "noted" if noted else "silent"
 

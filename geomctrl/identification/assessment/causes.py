@@ -36,6 +36,7 @@ MAX_DELAY = 0.12  # s: largest delay in the search
 DELAY_GRID = np.array([-0.12, -0.08, -0.05, -0.03, -0.016, -0.008, 0.0, 0.008, 0.016, 0.03, 0.05, 0.08, 0.12])  # s
 DELAY_PASSES = 3  # iterations of cut-offs and delay
 MIN_DELAY = 0.004  # s: smaller delays come from sampling
+NOTED_DELAY = 0.008  # s: a sample of slow logs
 MIN_SIGMA = 4.0  # standard deviations from zero below which an estimate counts as zero
 MIN_TILT = np.deg2rad(0.7)  # rad: the accuracy of installation
 NOTED_TILT = np.deg2rad(2.0)  # rad: a spirit level shows larger tilts
@@ -123,9 +124,11 @@ def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Explanation | 
     if rows.lag or late_velocities(evidence):  # already undone, or only velocities lag
         return None, []
     seconds, deviation, gain = delay(evidence.model, rows, fit)
-    notes = [f"torques lag positions by {1e3 * seconds:.1f} ms, standard deviation {1e3 * deviation:.1f} ms"]
     if not np.isfinite(deviation):
         return None, ["this log does not determine by how much torques lag positions"]
+    note = f"torques lag positions by {1e3 * seconds:.1f} ms, standard deviation {1e3 * deviation:.1f} ms"
+    least = MIN_SIGMA * deviation
+    notes = [note + f"; this log does not determine less than {1e3 * least:.2g} ms" * (least > NOTED_DELAY)]
     if abs(seconds) < max(MIN_DELAY, MIN_SIGMA * deviation):
         return None, notes
 
