@@ -128,7 +128,7 @@ def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Explanation | 
         return None, ["this log does not determine by how much torques lag positions"]
     note = f"torques lag positions by {1e3 * seconds:.1f} ms, standard deviation {1e3 * deviation:.1f} ms"
     least = MIN_SIGMA * deviation
-    notes = [note + f"; this log does not determine less than {1e3 * least:.2g} ms" * (least > NOTED_DELAY)]
+    notes = [f"{note}; this log does not determine less than {1e3 * least:.2g} ms" if least > NOTED_DELAY else note]
     if abs(seconds) < max(MIN_DELAY, MIN_SIGMA * deviation):
         return None, notes
 
