@@ -9,7 +9,8 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import actuators, controllers, models, references, sensors
-from geomctrl.control.hand_tuning import saving
+from geomctrl.control.compiled import choice
+from geomctrl.control.hand_tuning import outcomes, saving
 from geomctrl.control.hand_tuning.controls import Controls, guessed_range
 from geomctrl.control.hand_tuning.edges import find_edge, map_region
 from geomctrl.control.hand_tuning.outcomes import Outcome, outcome_of
@@ -229,6 +230,65 @@ def test_a_law_that_can_not_be_compiled_runs_in_python_and_says_so():
     outcome = outcome_of(controls.loop(controls.settings))
     assert "runs in Python, the first 1 s only" in outcome.notes[0]
     assert outcome.run.t[-1] == pytest.approx(1.0)
+
+
+class Slow:
+    """A law that can not be compiled, and takes its time."""
+
+    def __init__(self, gain, pause=2e-3):
+        self.gain, self.pause = gain, pause
+
+    def __call__(self, t, q, v, z):
+        time.sleep(self.pause)
+        return gc.Command(np.array([-self.gain * float(str(x)) for x in q]))
+
+
+def test_a_slow_law_is_shortened_to_seconds(monkeypatch):
+    monkeypatch.setattr(outcomes, "SECONDS_IN_PYTHON", 0.4)
+    controls = Controls(ROBOT, Slow(1.0), 3.0, 1e-3)
+    begin = time.perf_counter()
+    outcome = outcome_of(controls.loop(controls.settings))
+    assert time.perf_counter() - begin < 30.0  # 3000 steps would sleep for 24 s at least
+    assert outcome.run.success
+    assert 0.02 <= outcome.run.t[-1] <= 0.06  # 8 ms of sleep a step
+    assert f"the first {outcome.run.t[-1]:g} s only" in outcome.notes[0]
+
+
+def test_a_run_in_python_is_given_up_for_a_newer_setting():
+    session, results = Session(Controls(ROBOT, Slow(1.0, 1e-4), 1.0, 1e-3)), []
+    session.start()
+    assert session.wait()
+    try:
+        session.show = results.append
+        session._shown_at = time.perf_counter() + 60.0  # as if an outcome had just been shown
+        for gain in (2.0, 3.0, 4.0):
+            session.change("law.gain", gain)
+            time.sleep(0.2)
+        assert session.wait()
+        assert session.dropped >= 1
+        assert results[-1].loop.controller.gain == 4.0
+    finally:
+        session.close()
+
+
+def test_the_structures_beside_zero_are_compiled_in_the_background():
+    """Afterwards no movement from zero friction or load, or back to it, compiles anything."""
+    session = Session(
+        controls_of(gc.Plant(ROBOT, gc.Friction(0.0, 0.3)), ranges={"plant.friction.coulomb": (0.0, 1.0)})
+    )
+    session.start()
+    session.compile_other_structures()
+    try:
+        assert session.wait(120)
+        traces = {*choice._traces}
+        settings = session.settings
+        for key in ("load.mass", "plant.friction.viscous", "plant.friction.coulomb"):
+            control = session.controls[key]
+            other = 0.0 if control.value else 0.7 * control.high
+            outcome_of(session.controls.loop({**settings, key: other}))
+        assert {*choice._traces} == traces
+    finally:
+        session.close()
 
 
 class Damped:

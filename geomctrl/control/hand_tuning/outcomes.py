@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ from .controls import Loop
 
 CURVE_POINTS = 500
 STEPS_IN_PYTHON = 1000  # of a law that can not be compiled
+SECONDS_IN_PYTHON = 2.0  # after which its run is shorter
+TRIAL_STEPS = 20  # which measure how long a step takes
 MIN_V = 1e-16  # smallest value of V in a logarithmic curve
 
 
@@ -58,18 +61,25 @@ class Outcome:
         return self.run.ok
 
 
-def outcome_of(loop: Loop, t_end: float | None = None, confirming: bool = True) -> Outcome:
+class LateError(BaseException):
+    """A run in Python was given up because a newer setting waits. No `except Exception` of a law catches it."""
+
+
+def outcome_of(
+    loop: Loop, t_end: float | None = None, confirming: bool = True, is_late: Callable[[], bool] = lambda: False
+) -> Outcome:
     """Simulate a loop, compiled or else a part of it in Python. Raises GeomctrlError if it has no sample.
 
-    Without `confirming`, no steps are repeated for monitors beyond their limits.
+    Without `confirming`, no steps are repeated for monitors beyond their limits. is_late: whether to give up a run in
+    Python, which raises LateError.
     """
     begin = time.perf_counter()
     t_end, notes = loop.t_end if t_end is None else t_end, []
     try:
         run = simulated(loop, t_end, True, confirming)
     except UntraceableError as error:
-        shorter = min(t_end, STEPS_IN_PYTHON * loop.dt)
-        run = simulated(loop, shorter, False, confirming)
+        shorter = min(t_end, _steps_in_python(loop, is_late) * loop.dt)
+        run = simulated(loop, shorter, False, confirming, is_late)
         t_end, whole = shorter, t_end
         part = f", the first {shorter:g} s only" if shorter < whole else ""
         notes.append(f"This law runs in Python{part}: {error}")
@@ -85,12 +95,26 @@ def outcome_of(loop: Loop, t_end: float | None = None, confirming: bool = True) 
     return Outcome(run, loop, t, curves, _measures(run), verdicts, notes, seconds, t_end, every, bool(unconfirmed))
 
 
-def simulated(loop: Loop, t_end: float, compiled: bool, confirming: bool) -> Run:
+def _steps_in_python(loop: Loop, is_late: Callable[[], bool]) -> int:
+    begin = time.perf_counter()
+    simulated(loop, TRIAL_STEPS * loop.dt, False, False, is_late)
+    in_time = int(TRIAL_STEPS * SECONDS_IN_PYTHON / (time.perf_counter() - begin))
+    return min(max(in_time, TRIAL_STEPS), STEPS_IN_PYTHON)
+
+
+def simulated(
+    loop: Loop, t_end: float, compiled: bool, confirming: bool, is_late: Callable[[], bool] = lambda: False
+) -> Run:
     """The run of a loop, up to where it fails. Raises GeomctrlError if it fails before its first sample."""
+
+    def report(fraction: float) -> None:
+        if not compiled and is_late():
+            raise LateError
+
     options = SimulationOptions(every=_every(loop, t_end), compiled=compiled)
     try:
         case = Case(loop.plant, loop.controller, loop.q0, loop.v0)
-        return run_loop(case, t_end, loop.dt, loop.control_dt, options=options, confirming=confirming)
+        return run_loop(case, t_end, loop.dt, loop.control_dt, options=options, progress=report, confirming=confirming)
     except SimulationError as error:
         if error.run is None or not len(error.run.t):
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -13,13 +14,14 @@ from geomctrl.errors import ArgumentError, GeomctrlError
 
 from .controls import Controls, Settings
 from .edges import Edge, Region, find_edge, map_region
-from .outcomes import Outcome, outcome_of
+from .outcomes import LateError, Outcome, outcome_of
 from .saving import code_of, save
 
 MAX_PINS = 4
 AT_REST = 0.3  # s without a change after which no slider is being dragged
 SAME_DRAG = 1.0  # s: later changes of the same control belong to one step of the history
 MIN_INTERVAL = 0.02  # s between outcomes that are shown while newer settings wait
+MAX_SILENCE = 1.0  # s without an outcome after which a run in Python is completed although newer settings wait
 
 
 class Pin(NamedTuple):
@@ -159,20 +161,25 @@ class Session:
         self._add(job)
 
     def compile_other_structures(self) -> None:
-        """Compile, when nothing else is wanted, the loops in which a friction or the load is zero or is not."""
+        """Compile, when nothing else is wanted, the loops in which a friction or the load is zero and is not."""
         for control in self.controls.by_key.values():
             if control.key == "load.mass" or (".friction." in control.key and not control.is_entry):
                 self._add(lambda key=control.key: self._compile(key))
 
     def _compile(self, key: str) -> None:
         control = self.controls[key]
-        settings = {**self.settings, key: control.at(0.5) if control.value == 0.0 else control.value}
-        if not self._wanted_again():
+        other = control.at(0.5) if control.value == 0.0 else 0.0
+        if control.low <= other and not self._wanted_again():
+            settings = {**self.settings, key: other}
             with contextlib.suppress(GeomctrlError):  # moving the control shows the error
                 outcome_of(self.controls.loop(settings), self.controls.dt)
 
     def _wanted_again(self) -> bool:
         return self._changed_at is not None or self._closed
+
+    def _is_late(self) -> bool:
+        """Whether a run that takes long is to be given up for a newer setting."""
+        return self._closed or (self._changed_at is not None and time.perf_counter() - self._shown_at < MAX_SILENCE)
 
     def _want(self) -> None:
         self._changed_at = self._changed_at or time.perf_counter()
@@ -208,9 +215,12 @@ class Session:
         since, settings = self._changed_at, self.settings
         self._changed_at, self._checking = None, False
         try:
-            outcome = outcome_of(self.controls.loop(settings), confirming=confirming)
+            outcome = outcome_of(self.controls.loop(settings), confirming=confirming, is_late=self._is_late)
         except GeomctrlError as error:
             self.show(error)
+            return
+        except LateError:
+            self._changed_at, self.dropped = min(since or math.inf, self._changed_at or math.inf), self.dropped + 1
             return
         now = time.perf_counter()
         if self._changed_at is not None and now - self._shown_at < MIN_INTERVAL:
