@@ -259,10 +259,12 @@ def test_a_page_of_a_paper_has_its_rows_and_no_markup_of_theirs():
     assert pages.numbered_page("x_1999", "X 1999", "By X.", None).endswith(pages.NOT_RUN)
 
 
-def test_the_readmes_picture_moves_and_is_small():
+@pytest.mark.parametrize("name", ["demo.webp", "tune.webp"])
+def test_the_readmes_pictures_move_and_are_small(name):
     from PIL import Image
 
-    path = ROOT / "docs" / "demo.webp"
+    path = ROOT / "docs" / name
+    assert f"(docs/{name})" in (ROOT / "README.md").read_text(encoding="utf-8")
     assert path.stat().st_size < 1e6
     with Image.open(path) as picture:
         assert picture.n_frames > 30

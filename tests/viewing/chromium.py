@@ -96,6 +96,17 @@ class Page:
             Path(path).write_bytes(data)
         return np.asarray(Image.open(io.BytesIO(data)).convert("RGB")).astype(int)
 
+    @contextlib.contextmanager
+    def another_tab(self):
+        """Another Page of the same browser, which is closed at the end."""
+        from websockets.sync.client import connect
+
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        host, port = self.socket.remote_address[:2]
+        with connect(f"ws://{host}:{port}/devtools/page/{target}", max_size=None, open_timeout=60) as socket:
+            yield Page(socket)
+        self.call("Target.closeTarget", targetId=target)
+
     def press(self, x, y):
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
