@@ -66,6 +66,7 @@ bench: $(STAMPS)/bench
 	$(BIN)/python experiments/benchmarks/benchmark_peers.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_gymnasium.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_cuda.py $(BENCH_OPTIONS)
+	$(BIN)/python experiments/benchmarks/benchmark_gpu_code.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/collect.py
 	$(BIN)/python experiments/studies/controllers.py
 

@@ -16,7 +16,7 @@ SLACK = 4  # if a part has so many callables less than its maximum, the maximum 
 # What each part has today. An entry grows only for a new implementation of a contract: a monitor, a law, an
 # actuator.
 MAXIMUM = {
-    "": 119,
+    "": 120,
     "actuators": 20,
     "control": 5,
     "controllers": 43,
@@ -33,7 +33,7 @@ MAXIMUM = {
     "operational_space": 4,
     "papers": 92,
     "references": 6,
-    "sensors": 11,
+    "sensors": 10,
     "testing": 44,
 }
 WITH_MORE_PARAMETERS: dict[str, int] = {}

@@ -17,20 +17,19 @@ from PIL import Image, ImageDraw
 
 import geomctrl as gc
 
-ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "experiments"), str(ROOT / "tests")]
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.script import run_script
 from viewing.chromium import chromium
 from viewing.test_tuning_in_a_browser import TEXT, box
 
-OUT = ROOT / "docs" / "tune.webp"
+OUT = Path(__file__).parents[2] / "docs" / "tune.webp"
 WIDTH, HEIGHT, SHOWN = 1240, 690, 0.72  # pixels of the page, and its scale in the picture
 RATE = 6.0  # pictures a second
 BEFORE, DRAG, AFTER = 6, 14, 12  # pictures before, during and after the movement
 LOAD = 0.6  # of the slider's range, where the movement ends
 PLAIN = "const style = document.createElement('style');" + (
-    "style.textContent = '.mantine-Notification-root { display: none !important; }';"
-    "document.head.append(style); true"
+    "style.textContent = '.mantine-Notification-root { display: none !important; }';document.head.append(style); true"
 )
 
 

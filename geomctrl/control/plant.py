@@ -6,12 +6,9 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from geomctrl.arguments import FLOAT64, checked, instance, one_state, shown
 from geomctrl.described import ReadableRepr
@@ -27,6 +24,7 @@ from .changes import checked_changes
 from .contracts import time
 from .friction.combined import friction_of, state_size
 from .friction.coulomb import kernel_coefficients
+from .plant_export import PlantExport
 from .sensing import checked_sensors
 from .sensors.sensor import Sensor
 from .stops import JointStops, joint_springs
@@ -44,7 +42,7 @@ SIGNATURES = {
 
 @named_arguments(OF_PLANT)
 @dataclass(frozen=True, eq=False, repr=False)
-class Plant(ReadableRepr):
+class Plant(PlantExport, ReadableRepr):
     """The true robot: M vdot + C v + g + friction + springs(q) + stops(q, v) = tau + sum_i Jac_i^T f_ext_i.
 
     Parameters
@@ -357,55 +355,6 @@ class Plant(ReadableRepr):
             held = self.robot.inverse_dynamics(q, zero, zero, f_ext=self.f_ext(t, q, v))
             net = net + self.robot.gravity_force(q) - held
         return scalar(v.dot(net))
-
-    @named_arguments()
-    def to_fmu(
-        self,
-        path: str | Path,
-        q0: ArrayLike | None = None,
-        v0: ArrayLike | None = None,
-        *,
-        dt: float = 1e-3,
-        name: str | None = None,
-    ) -> Path:
-        """Write the plant as an FMU for FMI 3.0 co-simulation: C sources and a library compiled for this platform.
-
-        This needs a C compiler and the package of `pip install 'geomctrl[fmu]'`; the FMU itself needs no Python.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file, whose name ends with .fmu.
-        q0, v0 : array_like, shape (nq,), (nv,), optional
-            Initial configuration [rad, m] and velocity [rad/s, m/s], which the importer may change. Default: neutral
-            and at rest.
-        dt : float
-            Longest step of the integrator [s]. Default 1 ms.
-        name : str, optional
-            Model identifier, and prefix of the C functions. Default: the name of the file.
-
-        Returns
-        -------
-        Path
-            The file.
-
-        Raises
-        ------
-        ArgumentError
-            If an argument is not valid, or the plant has changes, external forces that switch, sensors or actuators
-            that act at samples.
-        UntraceableError
-            If a method of the plant can not be traced.
-        GeomctrlError
-            If the package or a C compiler is missing, or the platform is not supported.
-
-        Notes
-        -----
-        The input is tau, the command, which is constant during a step; outputs are q and v; the state of actuators,
-        friction and subclass is local. A step of length h consists of equal steps of MK4, not longer than dt: those of
-        `simulate` with control_dt = h.
-        """
-        return import_module("geomctrl.interop.fmu").plant_to_fmu(self, path, q0, v0, dt, name)
 
     def _arguments(self, t, q, v, tau, x):
         """The arguments, checked; arrays from a running loop pass, because the kernels check their values."""

@@ -301,5 +301,5 @@ def with_noise(plant: Any, rng: np.random.Generator) -> Any:
     """The same plant with other noise of its sensors."""
     other = copy.copy(plant)
     seeds = rng.integers(2**31, size=len(plant.sensors)).tolist()
-    object.__setattr__(other, "sensors", tuple(x.with_seed(seed) for x, seed in zip(plant.sensors, seeds)))
+    object.__setattr__(other, "sensors", tuple(x._with_seed(seed) for x, seed in zip(plant.sensors, seeds)))
     return other

@@ -200,7 +200,8 @@ def _refused(ctx: Any, *operands: Any, **params: Any) -> Any:
     platforms = ", ".join(ctx.module_context.platforms)
     raise GeomctrlError(
         f"functions of Robot.to_jax run on CPUs, and this computation is for {platforms}: move the arrays with"
-        " jax.device_put(x, jax.devices('cpu')[0]), or set jax.default_device"
+        " jax.device_put(x, jax.devices('cpu')[0]), or set jax.default_device; outside of jax.jit, Robot.to_cuda takes"
+        " arrays on NVIDIA GPUs"
     )
 
 

@@ -74,7 +74,7 @@ class Sensor(ReadableRepr):
         """The seed of the noise. It is kept as floats, so that loops with other seeds share compiled code."""
         return sum((int(word) - 1) * int(WORD) ** k for k, word in enumerate(self._seed.tolist()))
 
-    def with_seed(self, seed: int) -> Sensor:
+    def _with_seed(self, seed: int) -> Sensor:
         """Return the same sensor with the noise of another seed."""
         other = copy.copy(self)
         other._seed, other.keys = words_of(seed), round_keys(seed, self.name)

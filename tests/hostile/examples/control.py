@@ -235,6 +235,10 @@ LEFT_OUT = (
         "each call runs a C compiler: tests/test_fmu.py has their bad arguments",
     )
     | dict.fromkeys(
+        ("Plant.to_c", "control.ElasticPlant.to_c"),
+        "each call traces a plant: tests/control/test_plant_in_c.py has their bad arguments",
+    )
+    | dict.fromkeys(
         ("viewing.sweeps.figure", "viewing.sweeps.label", "CompiledLaw"), "pieces of plot_sweep and compile"
     )
     | dict.fromkeys(("Run", "measures.ParameterError.__call__"), "made by simulate and Run.load")

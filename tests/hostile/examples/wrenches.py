@@ -52,7 +52,9 @@ EXAMPLES = {
     "MujocoPlant.at": Example({"t": number(1.0)}, MUJOCO, compare=False),
     **{f"MujocoPlant.{name}": Example(NOW, MUJOCO) for name in ("acceleration", "power", "constraint_torque")},
 }
-LEFT_OUT = {"MujocoPlant.to_fmu": "MuJoCo's equations of motion can not be traced"} | dict.fromkeys(
+LEFT_OUT = dict.fromkeys(
+    ("MujocoPlant.to_c", "MujocoPlant.to_fmu"), "MuJoCo's equations of motion can not be traced"
+) | dict.fromkeys(
     (f"MujocoPlant.{name}" for name in ("rate", "start", "net_torque", "state_rate", "stored_energy", "storage_power")),
     "called by a running loop, with what it made",
 )
