@@ -308,6 +308,19 @@ def test_bad_names(cuda):
         robot.to_cuda(device=3)
 
 
+def test_an_old_cuda_core_is_refused_with_the_version_that_works(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cuda", types.ModuleType("cuda"))
+    old = types.ModuleType("cuda.core")
+    old.__version__ = "0.3.2"
+    monkeypatch.setitem(sys.modules, "cuda.core", old)
+    with pytest.raises(
+        GeomctrlError, match=r"a GPU needs cuda.core 1.2 or newer, got 0.3.2: pip install 'geomctrl\[cuda\]'"
+    ):
+        gpu.core()
+    old.__version__ = "1.2.0"
+    assert gpu.core() is old
+
+
 def test_a_missing_package_is_named(monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(f"No module named {name!r}")

@@ -17,10 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import optional_package
 from geomctrl.errors import ArgumentError, GeomctrlError
 
 from .ptx import THREADS
 
+OLDEST = "1.2"  # of cuda-core
 NEEDED = "a GPU needs the packages of the extra 'cuda': pip install 'geomctrl[cuda]'"
 SLACK = 64  # bytes of local memory per thread that are acceptable for more active threads
 ALL_GOOD = 2**64 - 1  # report if every state has a result
@@ -29,11 +31,12 @@ HOST = 1  # DLPack's device type of the CPU
 
 
 def core() -> Any:
-    """The module cuda.core. Raises GeomctrlError if it is not installed."""
+    """The module cuda.core. Raises GeomctrlError if it is not installed, or too old."""
     try:
-        return importlib.import_module("cuda.core")
+        importlib.import_module("cuda.core")
     except ImportError as error:
         raise GeomctrlError(f"{NEEDED} ({error})") from None
+    return optional_package("a GPU", "cuda.core", "cuda", OLDEST)
 
 
 def device(number: int = 0) -> Any:
