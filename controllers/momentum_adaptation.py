@@ -89,9 +89,6 @@ class MomentumAdaptation(AdaptiveSliding):
         true = self._true(plant)
         return np.concatenate((true, true))
 
-    def _inverse_hessian(self, m):
-        return self.Gamma if self.potential == "quadratic" else self.gamma * metric_inverse(m)
-
     def _regressor(self, t, q, v):
         x = self.sliding(t, q, v)
         Y = self.robot.regressor(q, v, x.a_ref, x.v_ref, self.form)[:, self.columns]
@@ -99,7 +96,8 @@ class MomentumAdaptation(AdaptiveSliding):
 
     def _coupling(self, t, q, v, m):
         """(Y A (nv, n), follow N)."""
-        B = self._regressor(t, q, v).dot(self.Gamma + self._inverse_hessian(m))
+        inverse_hessian = self.Gamma if self.potential == "quadratic" else self.gamma * metric_inverse(m)
+        B = self._regressor(t, q, v).dot(self.Gamma + inverse_hessian)
         return B, self.follow + 0.5 * (self.K_inverse * B.dot(self.Gamma_inverse).dot(B.T)).sum()
 
     def _stable_fraction(self, Y, M, dt):

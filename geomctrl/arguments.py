@@ -82,13 +82,13 @@ def _converted(name: str, value: ArrayLike, trailing: tuple[int, ...]) -> np.nda
 def _require_unmasked(name: str, value: ArrayLike) -> None:
     """Raise ArgumentError if `value` has masked entries: numpy would use the values under the mask."""
     parts = value if isinstance(value, (list, tuple)) else (value,)
-    masked = [x for x in parts if isinstance(x, np.ma.MaskedArray)] if any(map(_masks, {*map(type, parts)})) else ()
+    masked = (
+        [x for x in parts if isinstance(x, np.ma.MaskedArray)]
+        if any(issubclass(kind, np.ma.MaskedArray) for kind in {*map(type, parts)})
+        else ()
+    )
     if count := sum(int(np.ma.getmaskarray(x).sum()) for x in masked):
         raise ArgumentError(f"{name}: expected no masked entries, got {count} masked: fill or remove them")
-
-
-def _masks(kind: type) -> bool:
-    return issubclass(kind, np.ma.MaskedArray)
 
 
 def exactly(name: str, value: ArrayLike, shape: tuple[int, ...], finite: bool = True) -> np.ndarray:

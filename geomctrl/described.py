@@ -43,7 +43,7 @@ class ReadableRepr:
         for name in dict.fromkeys([*parameters, *call]):
             default = parameters[name].default if name in parameters else getattr(type(self), name, EMPTY)
             value = getattr(self, name, call.get(name, self))
-            if _own_method(self, value):
+            if inspect.ismethod(value) and value.__self__ is self:
                 value = call.get(name, self)
             if value is not self and not _same(value, default):
                 parts.append(described(value) if name == "robot" else f"{name}={described(value)}")
@@ -129,10 +129,6 @@ def _array(a: np.ndarray) -> str:
 def _numbers(a: np.ndarray) -> str:
     shown = [f"{x:.6g}" if a.dtype.kind == "f" else str(x) for x in a[:MAX_ENTRIES].tolist()]
     return ", ".join(shown + ["..."] * (len(a) > MAX_ENTRIES))
-
-
-def _own_method(owner: object, value: Any) -> bool:
-    return inspect.ismethod(value) and value.__self__ is owner
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -95,7 +95,6 @@ ON_ROBOT = {
     "linearize": "geomctrl.derivatives.linearize(robot, q, v, tau)",
     "linearise": "geomctrl.derivatives.linearize(robot, q, v, tau)",
     "coriolis_transpose_product": "geomctrl.derivatives.coriolis_transpose_product(robot, q, v, x)",
-    "to_numba": 'geomctrl.interop.to_numba(robot, "inverse_dynamics")',
     "to_ptx": 'geomctrl.interop.to_ptx(robot, path, "inverse_dynamics")',
     "turning": "robot.is_rotational", "stiffness": "robot.springs.stiffness", "rest": "robot.springs.rest",
     **_each("dynamically_consistent_inverse null_space_projector", "geomctrl.operational_space.{name}(robot, q, J)"),

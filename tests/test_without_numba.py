@@ -22,7 +22,7 @@ for robot in (models.two_link(), models.three_spheres()):
     out += [robot.forward_dynamics(q, v, a), *robot.terms(q, v), robot.integrate(q, v)]
     out += [derivatives.mass_matrix_derivative(robot, q), curvature.christoffel_symbols(robot, q)]
     out += [robot.mass_matrix_solve(q, v), robot.jacobian(q, robot.body_names[-1])]
-    out.append(interop.to_numba(robot, "inverse_dynamics")(q, v, a) if {CODE} else robot.inverse_dynamics(q, v, a))
+    out.append(robot.inverse_dynamics(q, v, a))
     out.append(gc.rollout(robot, q, v, None, 0.005, 0.001).v)
 arm = models.two_link()
 out.append(arm.mass_matrix(np.array([1, 2], np.int8)))
@@ -46,8 +46,8 @@ np.savez({PATH!r}, *out)
 """
 
 
-def computed(path, environment, code):
-    script = COMPUTE.replace("{PATH!r}", repr(str(path))).replace("{CODE}", str(code))
+def computed(path, environment):
+    script = COMPUTE.replace("{PATH!r}", repr(str(path)))
     subprocess.run([sys.executable, "-c", script], env=os.environ | environment, check=True, timeout=600)
     with np.load(path) as file:
         return [file[name] for name in file.files]
@@ -55,14 +55,14 @@ def computed(path, environment, code):
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
-    return computed(tmp_path_factory.mktemp("compiled") / "compiled.npz", {}, True)
+    return computed(tmp_path_factory.mktemp("compiled") / "compiled.npz", {})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["off", "on"])
 def test_what_comes_out_is_the_same(tmp_path, compiler, expected):
     environment = {"NUMBA_DISABLE_JIT": "1", "GEOMCTRL_COMPILER": compiler}
-    result = computed(tmp_path / "plain.npz", environment, compiler == "on")
+    result = computed(tmp_path / "plain.npz", environment)
     assert len(result) == len(expected)
     for x, y in zip(expected, result):
         np.testing.assert_allclose(y, x, rtol=1e-9, atol=1e-11 * max(1.0, np.abs(x).max()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from cyclopts import Group, Parameter, validators
@@ -115,7 +115,9 @@ class Scenario:
         else:
             plant = Plant(robot, friction or "model", changes=[(o.payload_at, carrying)], **between)
         tuning = Tuning(robot, motion, rule, o.seconds, gains, o.adapt, robot.body_names[body], friction)
-        law = construct_law(law_class(o.controller), tuning)
+        kind = law_class(o.controller)
+        law = kind.tuned(tuning) if hasattr(kind, "tuned") else kind(tuning.robot, tuning.motion)
+        require_controller(law)
         shared = {name: gain for name, gain in gains.items() if name in RATES}
         rival = controllers.ComputedTorque.tuned(replace(tuning, gains=shared))
         return cls(o, robot, rule, plant, frame, law, rival, *start(robot, motion, rule))
@@ -182,13 +184,6 @@ def check_times(options: ScenarioOptions) -> None:
 
 
 # --- the parts of a scenario -----------------------------------------------------------------------------------------
-
-
-def construct_law(law: type[Any], tuning: Tuning) -> Any:
-    """Construct the controller by its classmethod `tuned(tuning)`, or as law(robot, reference)."""
-    controller = law.tuned(tuning) if hasattr(law, "tuned") else law(tuning.robot, tuning.motion)
-    require_controller(controller)
-    return controller
 
 
 def tool_frame(robot: Robot) -> str:

@@ -243,14 +243,14 @@ class Code:
         options: the integer ones. f itself returns None for unsupported arguments, and if there is no result; arrays
         among the options follow its inputs.
         """
-        core = self.core(algorithm, optional, **options)
-        if core is None:
+        addresses = self._addresses(algorithm, "one", optional, options) if enabled() else None
+        if addresses is None:  # otherwise the first is that of `bool one(model, x, ys)`, see `llvm`
             return None
         sizes = Sizes(self.pattern, options)
         other = functools.partial(self.on_symbols, algorithm, optional, options, result)
         self._kept.append(other)
         inputs, outputs = sizes.inputs(algorithm, optional), [sizes.shape(y) for y in algorithm.outputs]
-        return entries.entry(core, self.model, inputs, outputs, result, other)
+        return entries.entry(addresses[0], self.model, inputs, outputs, result, other)
 
     def on_symbols(
         self, algorithm: Algorithm, optional: tuple[str, ...], options: dict[str, int], result: type, *arrays: Any
@@ -273,11 +273,6 @@ class Code:
         require(good)
         results = [entered(y) for y in outputs]
         return results[0] if len(results) == 1 else tuple.__new__(result, results)
-
-    def core(self, algorithm: Algorithm, optional: tuple[str, ...] = (), **options: int) -> host.Address | None:
-        """The address of `bool one(model, x, ys)` for a single state, see `llvm`; None if loops are better."""
-        addresses = self._addresses(algorithm, "one", optional, options) if enabled() else None
-        return None if addresses is None else addresses[0]
 
     def many(self, algorithm: Algorithm, optional: tuple[str, ...] = (), **options: int) -> Batch | None:
         """The same for many states, or None if loops are better."""

@@ -48,7 +48,7 @@ class AttitudeError(NamedTuple):
 def attitude_error(R, Omega, R_d, Omega_d, a_d) -> AttitudeError:
     """The AttitudeError of R (3, 3), Omega (3,) for R_d, the body-fixed Omega_d and its time derivative a_d."""
     Q = R_d.T @ R
-    seen, e_R = Q.T @ Omega_d, 0.5 * _vee(Q - Q.T)
+    seen, e_R = Q.T @ Omega_d, 0.5 * np.array([Q[2, 1] - Q[1, 2], Q[0, 2] - Q[2, 0], Q[1, 0] - Q[0, 1]])
     e_Omega, trace = Omega - seen, Q[0, 0] + Q[1, 1] + Q[2, 2]
     e_R_rate = 0.5 * (trace * e_Omega - Q.T @ e_Omega)
     small = 2.0 * e_R.dot(e_R) / np.maximum(1.0 + trace, 1.0)  # avoids the cancellation in Psi for trace > 0
@@ -91,10 +91,6 @@ def _product(a, b):
     """a x b and its first two derivatives."""
     second = np.cross(a[2], b[0]) + 2.0 * np.cross(a[1], b[1]) + np.cross(a[0], b[2])
     return np.cross(a[0], b[0]), np.cross(a[1], b[0]) + np.cross(a[0], b[1]), second
-
-
-def _vee(A):
-    return np.array([A[2, 1], A[0, 2], A[1, 0]])
 
 
 def heading(psi: np.ndarray) -> np.ndarray:

@@ -107,15 +107,11 @@ class ElasticPlant(Plant):
         object.__setattr__(self, "links", robot.with_armature(0.0))
         object.__setattr__(self, "stiffness", per_joint("stiffness", stiffness, robot.nv))
 
-    def _sprung(self, q, tau):
-        """The torques (2 nv,) on links and motors, springs included."""
-        n = len(self.stiffness)
-        spring = self.stiffness * (q[n:] - q[:n])
-        return tau + np.concatenate((spring, -spring))
-
     def _load(self, q, tau):
         n = len(self.stiffness)
         return np.concatenate((tau[:n] + self.stiffness * (q[n:] - q[:n]), tau[n:]))
 
     def net_torque(self, t, q, v, tau, x):
-        return super().net_torque(t, q, v, self._sprung(q, tau), x)
+        n = len(self.stiffness)
+        spring = self.stiffness * (q[n:] - q[:n])
+        return super().net_torque(t, q, v, tau + np.concatenate((spring, -spring)), x)

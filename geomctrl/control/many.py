@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -216,7 +216,8 @@ def outcomes(
 def _outcome(runner: LoopRunner, run: Run, measures: Mapping[str, Callable[[Run], Any]]) -> Outcome:
     values, reason, success = {}, run.reason, run.success
     if any(isinstance(m, Verdict) for m in measures.values()):
-        reason = "; ".join([reason, *(f"{m.name} {m.verdict}: {m.explanation}" for m in _doubtful(run))])
+        beyond = (m for m in run.monitors.values() if m.explanation)
+        reason = "; ".join([reason, *(f"{m.name} {m.verdict}: {m.explanation}" for m in beyond)])
     accumulated = iter(runner.record.watchers[len(runner.record.monitors) :])
     for name, measure in measures.items():
         try:
@@ -228,11 +229,6 @@ def _outcome(runner: LoopRunner, run: Run, measures: Mapping[str, Callable[[Run]
     return Outcome(
         values, reason, success, runner.time(runner.record.steps) if runner.record.rows else np.nan, run.steps
     )
-
-
-def _doubtful(run: Run) -> Iterator[Any]:
-    """Results of monitors beyond their limits."""
-    return (m for m in run.monitors.values() if m.explanation)
 
 
 def error_text(error: Exception) -> str:

@@ -260,15 +260,15 @@ def _numbers_of(x: Any, parameters: Iterable[str]) -> dict[str, Any]:
     """
     users = [kind for kind in reversed(type(x).__mro__) if origin(kind.__module__) in ("user", "installed")]
     values = {name: value for kind in users for name, value in vars(kind).items() if isinstance(value, float)}
-    own = {k: v for k, v in attributes_of(x).items() if isinstance(v, float) or _is_of_floats(v)}
+    own = {
+        k: v
+        for k, v in attributes_of(x).items()
+        if isinstance(v, float) or (isinstance(v, np.ndarray) and v.dtype == np.float64)
+    }
     if any(origin(kind.__module__) == "geomctrl" for kind in type(x).__mro__):
         assigned = {name for kind in users for name in _assigned(kind)}
         own = {k: v for k, v in own.items() if k in assigned}
     return {k: v for k, v in (values | own).items() if k[0] != "_" and k not in parameters}
-
-
-def _is_of_floats(x: Any) -> bool:
-    return isinstance(x, np.ndarray) and x.dtype == np.float64
 
 
 def _assigned(kind: type) -> Iterator[str]:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from geomctrl.other_names import unknown_names
 from geomctrl.terms.gpu import to_ptx
-from geomctrl.terms.numba_functions import to_numba
 
 from .environments import EnvironmentOptions, gymnasium_env
 from .mujoco_model import to_mujoco_model
@@ -25,7 +24,6 @@ __all__ = [
     "state_space",
     "to_mujoco",
     "to_mujoco_model",
-    "to_numba",
     "to_pinocchio",
     "to_pinocchio_model",
     "to_ptx",

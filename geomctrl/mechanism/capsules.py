@@ -156,7 +156,8 @@ def link_capsules(robot: Mechanism, radius: float | None = None) -> tuple[Capsul
         ends = [joint_in_parent(robot, i) for i, parent in enumerate(robot.parents) if parent == body]
         if not ends:
             ends = [f.placement[:3, 3] for f in robot.frames if f.body == body and f.name != WORLD]
-            ends = _away(start, [*ends, np.zeros(3)]) or [_beyond_its_centre(robot.parameters[body])]
+            m, h = robot.parameters[body, 0], robot.parameters[body, 1:4]
+            ends = _away(start, [*ends, np.zeros(3)]) or [2.0 * h / m if m > 1e-9 else np.zeros(3)]
         long = _away(start, ends) or ([start] if body >= 0 else [])
         capsules += [Capsule(body, start, np.array(p, float), thick) for p in long]
     return tuple(capsules)
@@ -204,8 +205,3 @@ def _away(start: np.ndarray, points: list[np.ndarray]) -> list[np.ndarray]:
         if np.linalg.norm(p - start) > SAME and all(np.linalg.norm(p - x) > SAME for x in out):
             out.append(p)
     return out
-
-
-def _beyond_its_centre(parameters: np.ndarray) -> np.ndarray:
-    m, h = parameters[0], parameters[1:4]
-    return 2.0 * h / m if m > 1e-9 else np.zeros(3)

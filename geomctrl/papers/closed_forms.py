@@ -27,7 +27,7 @@ from geomctrl.mechanism.states import as_batch
 from geomctrl.terms.kinematics import jacobian, jacobian_rate, pose
 
 from .blocks import mul, transpose
-from .factored import Ad_inverse, Factors, ad, at_rest, factors, hat, joint_motion, mass_matrix, states
+from .factored import Ad_inverse, ad, at_rest, factors, hat, joint_motion, mass_matrix, states
 
 __all__ = [
     "ProductOfExponentials",
@@ -218,7 +218,8 @@ def lagrange(robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.n
     v, a = _checked(robot, q=q, v=v, a=a)[1:]
     f = factors(robot, q, v)
     J, b = f.G @ f.S, -transpose(f.ad_V_dual)
-    momentum_rate = mul(mass_matrix(robot, q), a) + mul(_mass_rate(f, J), v)
+    half = transpose(J) @ f.J @ f.G @ f.ad_Sv @ f.Gamma @ J
+    momentum_rate = mul(mass_matrix(robot, q), a) + mul(half + transpose(half), v)
     kinetic = mul(transpose(f.J @ f.G @ b @ f.S), f.V)
     return momentum_rate - kinetic + product_gravity_force(robot, q)
 
@@ -269,11 +270,6 @@ def _checked(robot: Mechanism, **arguments: ArrayLike) -> list[np.ndarray]:
     require_free_joints("closed forms", robot)
     lead, arrays = as_batch(robot, **arguments)
     return [x.reshape(*lead, *x.shape[1:]) for x in arrays]
-
-
-def _mass_rate(f: Factors, J: np.ndarray) -> np.ndarray:
-    half = transpose(J) @ f.J @ f.G @ f.ad_Sv @ f.Gamma @ J
-    return half + transpose(half)
 
 
 def _spatial(robot: Mechanism, q, i: int) -> np.ndarray:

@@ -57,7 +57,9 @@ class Jumps:
         others = [self.domain.rest(low.t).v - (low.v - self.domain.rest(low.t).v)]
         others += [self.domain.state(self.domain.random(self.rng, "within")).v for _ in range(EXTRA_VELOCITIES)]
         for x in (low, *(low._replace(v=v) for v in others)):
-            grown = self._growth(x)
+            self.evaluations += 1 + len(CROSSING_TIMES)
+            after, V = self.promise.onward(x), self.promise.value(x)
+            grown = max(after(float(h)) - V for h in CROSSING_TIMES)  # the largest increase of V within a short time
             if not grown <= 0.5 * size:
                 message = f"V jumps along the motion, by {grown:.9g} within {CROSSING_TIMES[-1]:g} s"
                 raise Counterexample(message, x, "continuous", paste(self.promise.plant, literal(x)), "searched")
@@ -109,12 +111,6 @@ class Jumps:
         self.evaluations += 1
         return self.promise.value(self._state(a, b, s))
 
-    def _growth(self, x: State) -> float:
-        """The largest increase of V from x within a short time."""
-        self.evaluations += 1 + len(CROSSING_TIMES)
-        after, V = self.promise.onward(x), self.promise.value(x)
-        return max(after(float(h)) - V for h in CROSSING_TIMES)
-
 
 SHARES = {"rate": 0.2, "derivative": 0.35, "definite": 0.1, "zeros": 0.2, "jumps": 0.15}  # fractions of the evaluations
 START_KINDS = ("within", "about", "within", "corner", "within", "part", "within", "few")  # kinds of random starts
@@ -145,7 +141,8 @@ class LyapunovSearch:
         self._climb("definite", self._negative, c.positive, NEGLIGIBLE)
         zeros = Zeros(self.checks, self.rng, self.how == "exact", self.deadline)
         jumps = Jumps(self.checks, self.rng, self.deadline)
-        self.continuous = self._is_continuous()
+        exact, switches = self.promise.exact(float(self.domain.lower[0])), self.promise.plant.switches
+        self.continuous = exact is not None and not switches and is_continuous_everywhere(exact.loop)
         for share, part in (("zeros", zeros), *[("jumps", jumps)] * (not self.continuous)):
             try:
                 part.run(int(SHARES[share] * self.budget))
@@ -154,10 +151,6 @@ class LyapunovSearch:
                 self.starts += part.starts
                 self.cut_short |= part.cut_short
         self.zeros, self.lines = zeros.zeros, jumps.starts
-
-    def _is_continuous(self) -> bool:
-        exact = self.promise.exact(float(self.domain.lower[0]))
-        return exact is not None and not self.promise.plant.switches and is_continuous_everywhere(exact.loop)
 
     @property
     def how(self) -> str:

@@ -52,7 +52,7 @@ class Scene:
         arrows: Sequence[Colour] = (),
     ):
         self.server, self.robot, self.size = server, robot, reach(robot)
-        shown = [robot.frame(name) for name in (default_frames(robot) if frames is None else frames)]
+        shown = [robot.frame(name) for name in ([WORLD, end_effector(robot)] if frames is None else frames)]
         drawn = meshes(robot)
         self.corners = [(m.body, _box(m.vertices)) for m in drawn if m.body >= 0]
         self.bodies = self._robot("robot", drawn, None)
@@ -170,11 +170,6 @@ def _from_z_to(n: np.ndarray) -> tuple[float, ...]:
         return 0.0, 1.0, 0.0, 0.0
     x = np.array([w, *axis])
     return tuple(x / np.linalg.norm(x))
-
-
-def default_frames(robot: Mechanism) -> list[str]:
-    """The world's frame and that of the end effector."""
-    return [WORLD, end_effector(robot)]
 
 
 def end_effector(robot: Mechanism) -> str:

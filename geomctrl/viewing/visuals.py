@@ -79,7 +79,7 @@ def _drawn(shapes: list[Shape]) -> tuple[list[Mesh], list[str]]:
     drawn = []
     for shape, V, F, colour in parts:
         V, F = creased(*(coarser(V, F, side) if side and shape.file else (V, F)))
-        rgba = colour or _bytes(shape.colour) or (*DEFAULT, 255)
+        rgba = colour or (shape.colour and tuple(round(255 * x) for x in shape.colour)) or (*DEFAULT, 255)
         if len(F) and rgba[3] > 0:
             V = V @ shape.placement[:3, :3].T + shape.placement[:3, 3]
             drawn.append(Mesh(shape.body, "link", V, F, rgba[:3], rgba[3] / 255.0))
@@ -133,10 +133,6 @@ def _own_colour(visual: Any) -> tuple[int, ...] | None:
         colours = visual.vertex_colors if visual.kind == "vertex" else visual.face_colors
         return tuple(int(x) for x in np.asarray(colours).reshape(-1, 4).mean(axis=0))
     return None
-
-
-def _bytes(rgba: tuple[float, ...] | None) -> tuple[int, ...] | None:
-    return None if rgba is None else tuple(round(255 * x) for x in rgba)
 
 
 def _primitive(shape: Shape) -> Part:

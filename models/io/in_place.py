@@ -215,7 +215,8 @@ class _Document:
             if inertial is None or of_link is None:
                 continue
             if self.rigid(frame.name, name):
-                edits.replace(inertial.start, inertial.end, f"<!-- its inertia is part of link {_commented(name)} -->")
+                link = repr(name).replace("--", "- -")  # which XML forbids in comments
+                edits.replace(inertial.start, inertial.end, f"<!-- its inertia is part of link {link} -->")
             else:
                 locked.append(frame.name)
                 pi = pi - inertia.transform(frame.placement, of_link)
@@ -226,10 +227,6 @@ class _Document:
             )
         require_body(self.label, name, pi)
         _set_inertial(edits, self.links[name], pi)
-
-
-def _commented(name: str) -> str:
-    return repr(name).replace("--", "- -")
 
 
 def _set_inertial(edits: Edits, link: Element, pi: np.ndarray) -> None:

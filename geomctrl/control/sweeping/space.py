@@ -153,11 +153,7 @@ def _array(name: Hashable, values: Any) -> np.ndarray:
         array = array.astype(str)
     if array.dtype.kind not in KINDS:
         raise ArgumentError(f"space: {name!r}: expected numbers, strings or booleans, got {values!r:.80}")
-    if array.dtype.kind == "U" and not isinstance(values, (str, np.ndarray)) and _mixed(values):
+    listed = array.dtype.kind == "U" and not isinstance(values, (str, np.ndarray))
+    if listed and not all(isinstance(x, str) for x in np.asarray(values, dtype=object).flat):  # numpy converts numbers
         raise ArgumentError(f"space: {name!r}: expected values of one kind, got {values!r:.80}")
     return array
-
-
-def _mixed(values: Any) -> bool:
-    """Whether a list mixes numbers and strings, which numpy would convert to strings."""
-    return not all(isinstance(x, str) for x in np.asarray(values, dtype=object).flat)

@@ -190,13 +190,9 @@ class ClosedForm:
         out = np.zeros((n, n))
         for k in range(n):
             for j in range(n):
-                if self._carried_together((*derived, j, k)):
+                if self.carried[:, (*derived, j, k)].all(axis=1).any():  # all lie on one way to the root
                     out[k, j] = self._tilted((*derived, j, k))
         return out
-
-    def _carried_together(self, coordinates: tuple[int, ...]) -> bool:
-        """Whether all lie on one way to the root."""
-        return bool(self.carried[:, coordinates].all(axis=1).any())
 
     def _tilted(self, coordinates: tuple[int, ...]) -> float:
         """|gamma . w_1 x (w_2 x ... int u)| with the nearest first."""

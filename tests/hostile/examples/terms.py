@@ -73,7 +73,6 @@ EXAMPLES = {
         },
         ROBOT,
     ),
-    "interop.to_numba": Example({"robot": ROBOT, "term": "pose", "frame": FRAME, "representation": "body"}),
     "Robot.to_casadi": Example({"term": "pose", "frame": FRAME, "representation": "body"}, ROBOT, compare=False),
     "interop.to_ptx": Example(
         {
