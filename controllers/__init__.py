@@ -35,9 +35,24 @@ def __dir__() -> list[str]:
 
 
 def classes(tuned: bool = False) -> dict[str, type[Any]]:
-    """Return all controllers by their names on the command line; "slotine-li" is SlotineLi in slotine_li.py.
+    """Return the bundled controllers by their names on the command line.
 
-    With `tuned=True` only those that can choose gains for any robot, by their class method `tuned`.
+    Parameters
+    ----------
+    tuned : bool
+        Whether only those are returned that can choose gains for any robot, by their class method `tuned`. Default:
+        False.
+
+    Returns
+    -------
+    dict of str to type
+        "slotine-li" is SlotineLi in slotine_li.py.
+
+    Examples
+    --------
+    >>> from geomctrl import controllers
+    >>> controllers.classes()["slotine-li"].__name__
+    'SlotineLi'
     """
     flag("tuned", tuned)
     laws = {file.replace("_", "-"): _class_in(file) for file in _files()}

@@ -68,11 +68,38 @@ class ModelBased(Law):
         return desired_at(self.reference, t)
 
     def error(self, t: float, q: np.ndarray, v: np.ndarray) -> TrackingError:
-        """The tracking errors of the state (q, v)."""
+        """Return the tracking errors at a state.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        q, v : array_like, shape (nq,), (nv,)
+            State of the robot.
+
+        Returns
+        -------
+        TrackingError
+            Named tuple (e, w, e_rate, v_d, a_d): errors of q and v, the rate of e, and the desired velocity and
+            acceleration.
+        """
         return tracking_error(self.robot, q, v, self._desired(t))
 
     def sliding(self, t: float, q: np.ndarray, v: np.ndarray) -> Sliding:
-        """Slotine and Li's variables s, v_ref and a_ref at the state (q, v)."""
+        """Return Slotine and Li's variables at a state.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        q, v : array_like, shape (nq,), (nv,)
+            State of the robot.
+
+        Returns
+        -------
+        Sliding
+            Named tuple (e, v_ref, a_ref, s): v_ref = v_d - Lambda e, its rate, and s = v - v_ref.
+        """
         return sliding_variables(self.robot, q, v, self._desired(t), self.Lambda)
 
 

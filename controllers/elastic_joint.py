@@ -79,7 +79,10 @@ class ElasticJoint(Law):
         return None
 
     def reference(self, t: float) -> Desired:
-        """The desired motion of links and motors; theta = q + K^-1 tau and its rates follow from the flat output."""
+        """Return the desired motion of links and motors at time t [s]: Desired(q, v, a), each (2 nv,).
+
+        The motors follow from the flat output: theta = q + K^-1 tau, with its time derivatives.
+        """
         d = self.smooth(time(t))
         theta = d[:3] + inverse_dynamics_rates(self.links, d[0].copy(), d[1:].copy()) / self.K
         return Desired(*np.hstack((d[:3], theta)))
@@ -96,7 +99,20 @@ class ElasticJoint(Law):
         return out
 
     def errors(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """x (4, nv) of a state (2 nv,): e of the links and its derivatives, divided by powers of the bandwidth."""
+        """Return the scaled tracking errors of the links, of which V is the square.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        q, v : array_like, shape (2 nv,)
+            State of links and motors.
+
+        Returns
+        -------
+        ndarray, shape (4, nv)
+            e and its first three time derivatives, divided by powers of the bandwidth.
+        """
         return self._errors(self._motion(q, v), self.smooth(time(t)))
 
     def _errors(self, motion, desired):

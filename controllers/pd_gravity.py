@@ -132,10 +132,18 @@ class PDGravity(ModelBased):
         return Lyapunov(scalar(value), rate)
 
     def gravity_margin(self, bounds: Bounds | None = None) -> float:
-        """lambda_min(Kp) - k_g, with k_g from the bounds on the model (default `robot.bounds()`, within joint limits).
+        """Return lambda_min(Kp) - k_g, the margin by which the springs outweigh gravity.
 
-        If it is positive, q_d is the only equilibrium in the range of the bounds, and V is positive definite. Without
-        `constant`, k_g is zero.
+        Parameters
+        ----------
+        bounds : Bounds, optional
+            Bounds on the model, which contain k_g. Default: `robot.bounds()`, within the joint limits.
+
+        Returns
+        -------
+        float
+            [N m/rad, N/m]. If it is positive, q_d is the only equilibrium in the range of the bounds, and V is positive
+            definite. Without `constant`, k_g is zero.
         """
         if bounds is not None:
             instance("bounds", bounds, Bounds, "what robot.bounds() gives")

@@ -164,9 +164,27 @@ class Contact(External):
         return tuple(bodies)
 
     def state(self, robot: Robot, q: ArrayLike, v: ArrayLike) -> ContactState:
-        """The contact at states q (..., nq), v (..., nv) of a robot.
+        """Depth, force, elastic energy and dissipated power of the contact at given states.
 
-        Raises ArgumentError for bad states, NameNotFoundError where the robot lacks a frame.
+        Parameters
+        ----------
+        robot : Robot
+            The robot that touches the surface.
+        q : array_like, shape (..., nq)
+            Configuration [rad, m].
+        v : array_like, shape (..., nv)
+            Velocity [rad/s, m/s].
+
+        Returns
+        -------
+        ContactState
+
+        Raises
+        ------
+        ArgumentError
+            For wrong shapes.
+        NameNotFoundError
+            If the robot does not have the contact's frame.
         """
         require_robot("robot", robot)
         states = []

@@ -41,7 +41,17 @@ class Command(NamedTuple):
 
 
 class Desired(NamedTuple):
-    """A reference motion at one time: q (nq,), body-fixed joint velocities v (nv,) and their accelerations a (nv,)."""
+    """A reference motion at one time.
+
+    Attributes
+    ----------
+    q : array (nq,)
+        Configuration [rad, m].
+    v : array (nv,)
+        Body-fixed joint velocities [rad/s, m/s].
+    a : array (nv,)
+        Their time derivatives [rad/s^2, m/s^2].
+    """
 
     q: np.ndarray
     v: np.ndarray
@@ -49,7 +59,15 @@ class Desired(NamedTuple):
 
 
 class Lyapunov(NamedTuple):
-    """The value V of a Lyapunov function and the bound on its time derivative that the controller's proof promises."""
+    """A Lyapunov function at one state.
+
+    Attributes
+    ----------
+    value : float
+        V, zero at the equilibrium and positive elsewhere.
+    rate : float
+        The bound on V' along the loop that the controller's proof promises.
+    """
 
     value: float
     rate: float
@@ -174,7 +192,20 @@ def time(t: Any) -> Any:
 
 
 def desired_at(reference: Reference, t: float) -> Desired:
-    """reference(t) as read-only arrays. A running `simulate` evaluates it once per time."""
+    """Evaluate a reference; during a run each time is evaluated once.
+
+    Parameters
+    ----------
+    reference : Reference
+        A function t -> Desired(q, v, a).
+    t : float
+        Time [s].
+
+    Returns
+    -------
+    Desired
+        Read-only arrays.
+    """
     latest = _latest.get()
     if latest is None:
         try:

@@ -125,9 +125,14 @@ class _Error(Measure):
 
 
 class TrackingRMS(_Error):
-    """Root mean square of |e| over the samples from `after` [s] on [rad, m].
+    """Root mean square of |e| over the samples [rad, m]; nan if the run ended before `after`.
 
-    With joints=True one number per coordinate (nv,). The result is nan if the run ended earlier.
+    Parameters
+    ----------
+    after : float
+        Time [s] from which samples count. Default: 0.
+    joints : bool
+        Whether the result has one number for each coordinate (nv,). Default: False, a single number.
     """
 
     name = "tracking_rms"
@@ -158,7 +163,13 @@ class TrackingRMS(_Error):
 
 
 class SettlingTime(_Error):
-    """Time from which every coordinate of |e| stays within `tolerance` [rad or m]; nan if it does not at the end."""
+    """Time from which every coordinate of |e| stays within a tolerance [s]; nan if one is outside at the end.
+
+    Parameters
+    ----------
+    tolerance : float
+        [rad, m]. Default: 0.01.
+    """
 
     name = "settling_time"
     description = "time from which the error stays within the tolerance"
@@ -217,7 +228,13 @@ class ParameterError(Measure):
 
 
 class PeakTorque(Measure):
-    """The largest |tau| applied to the joints in all samples [N m, N]; with joints=True one number per joint (nv,)."""
+    """The largest |tau| applied to the joints in all samples [N m, N].
+
+    Parameters
+    ----------
+    joints : bool
+        Whether the result has one number for each coordinate (nv,). Default: False, a single number.
+    """
 
     name = "peak_torque"
     description = "largest torque"
@@ -244,7 +261,10 @@ class PeakTorque(Measure):
 class WorstMonitor(Measure):
     """The worst value of a monitor over all samples; nan if the monitor does not apply.
 
-    monitor: the name of a default monitor, or a `monitors.Monitor`.
+    Parameters
+    ----------
+    monitor : str or Monitor
+        The name of a default monitor, or a monitor. Default: "energy".
     """
 
     def __init__(self, monitor: str | Monitor = "energy"):
@@ -273,7 +293,12 @@ class WorstMonitor(Measure):
 class Verdict(WorstMonitor):
     """The verdict of a monitor: 1 held, -1 violated (confirmed), 0 unresolved, nan not measured.
 
-    monitor: as for `WorstMonitor`. If the value is not 1, `reason` in the sweep contains explanation and advice.
+    If the value is not 1, `reason` in the sweep contains explanation and advice.
+
+    Parameters
+    ----------
+    monitor : str or Monitor
+        The name of a default monitor, or a monitor. Default: "lyapunov".
     """
 
     def __init__(self, monitor: str | Monitor = "lyapunov"):

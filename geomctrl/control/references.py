@@ -106,7 +106,27 @@ class Quintic(_Motion):
 
 @named_arguments()
 def hold(robot: Robot, q: ArrayLike) -> Quintic:
-    """The constant reference q, at rest."""
+    """Return a constant reference, at rest.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (nq,)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    Quintic
+        A reference: a function t -> Desired(q, v, a).
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> gc.references.hold(robot, [0.5, 1.0])(3.0).q
+    array([0.5, 1. ])
+    """
     q = one_configuration(robot, "q", q)
     return Quintic(robot, q, q, 1.0)
 
@@ -242,7 +262,19 @@ class SmoothReference(Protocol):
 @named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class Harmonic(ReadableRepr):
-    """q0 + amplitude sin(2 pi frequency t + phase); each a number or (nv,) [rad or m, Hz, rad]."""
+    """The function q0 + amplitude sin(2 pi frequency t + phase) and four derivatives, without a robot.
+
+    `control.FlatOutputs` makes motions of a quadrotor of it.
+
+    Parameters
+    ----------
+    q0, amplitude : float or array_like, shape (n,)
+        [rad, m].
+    frequency : float or array_like, shape (n,)
+        [Hz].
+    phase : float or array_like, shape (n,)
+        [rad]. Default: 0.
+    """
 
     q0: ArrayLike
     amplitude: ArrayLike
@@ -268,7 +300,15 @@ class Harmonic(ReadableRepr):
 @named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class RestToRest(ReadableRepr):
-    """From q0 to q1 in `duration` seconds by a polynomial of degree nine with four zero derivatives at both ends."""
+    """A polynomial of degree nine from q0 to q1, with four zero derivatives at both ends; constant before and after.
+
+    Parameters
+    ----------
+    q0, q1 : float or array_like, shape (n,)
+        Begin and end [rad, m].
+    duration : float
+        [s].
+    """
 
     q0: ArrayLike
     q1: ArrayLike

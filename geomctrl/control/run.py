@@ -121,9 +121,17 @@ class Run(Samples):
         return float(self.t[-1]) / self.wall_time if len(self.t) and self.wall_time > 0.0 else 0.0
 
     def tracking_error(self) -> np.ndarray | None:
-        """The tracking error log(q_d^-1 q) (n, nv) at the stored times [rad, m]; None without a reference.
+        """The error log(q_d^-1 q) at the stored times: q - q_d on joints with one degree of freedom.
 
-        A run loaded without a plant raises ArgumentError if its robot has joints with several degrees of freedom.
+        Returns
+        -------
+        ndarray, shape (samples, nv), or None
+            [rad, m]; None without a reference.
+
+        Raises
+        ------
+        ArgumentError
+            If a run that was loaded without a plant has joints with several degrees of freedom.
         """
         if self.desired is None:
             return None
@@ -134,7 +142,18 @@ class Run(Samples):
         return self.q - self.desired.q
 
     def tracking_rms(self, after: float = 0.0) -> np.ndarray | None:
-        """Root mean square of the tracking error (nv,) from `after` [s] on; None without a reference."""
+        """Root mean square of the tracking error.
+
+        Parameters
+        ----------
+        after : float
+            Time [s] from which samples count. Default: 0.
+
+        Returns
+        -------
+        ndarray, shape (nv,), or None
+            [rad, m]; None without a reference.
+        """
         e, after = self.tracking_error(), number("after", after)
         if e is None:
             return None
@@ -143,7 +162,12 @@ class Run(Samples):
         return np.sqrt((e[self.t >= after] ** 2).mean(axis=0))
 
     def summary(self) -> str:
-        """Text that says why the run ended, how well it tracked and whether each monitored property held."""
+        """Describe the run: why it ended, how well it tracked, and whether each monitored property held.
+
+        Returns
+        -------
+        str
+        """
         lines = [
             f"{self.reason}; {self.steps} steps in {self.wall_time:.2f} s, {self.real_time_factor:.1f} x real time"
         ]
@@ -173,7 +197,15 @@ class Run(Samples):
     def plot(self, path: str | os.PathLike | None = None) -> Any:
         """Plot tracking, torques, Lyapunov function, estimates and monitors.
 
-        path: folder for PNG files, whose paths are returned. Without it, an overview is returned as a Figure.
+        Parameters
+        ----------
+        path : path, optional
+            Folder for PNG files, one for each subject. Default: no files.
+
+        Returns
+        -------
+        matplotlib.figure.Figure, or list of Path
+            Without `path` an overview; with it the files.
         """
         from geomctrl.viewing.plots import plot_run, run_overview
 
@@ -220,7 +252,18 @@ class Run(Samples):
         return save_html(self, path_of("path", path), self._title(title), _names("frames", frames))
 
     def animate(self, title: str | None = None, *, frames: Iterable[str] | None = None) -> Any:
-        """The page of `save_html` for display in a notebook; its method `open()` shows it in a browser."""
+        """Return the page of `save_html` for display in a notebook.
+
+        Parameters
+        ----------
+        title, frames
+            As for `save_html`.
+
+        Returns
+        -------
+        object
+            A notebook displays it; its method `open()` shows it in a browser.
+        """
         from geomctrl.viewing.animation import Page, page
 
         return Page(page(self, self._title(title), _names("frames", frames)))
@@ -256,9 +299,17 @@ class Run(Samples):
             raise AttributeError(missing_attribute("Run", name, ON_RUN, dir(type(self))))
 
     def save(self, path: str | os.PathLike) -> Path:
-        """Write everything except the plant and the controller to an .npz file; a failure leaves no partial file.
+        """Write everything except the plant and the controller to an .npz file.
 
-        `numpy.load(path)["q"]` and `Run.load(path)` read it.
+        Parameters
+        ----------
+        path : path
+            Its name ends in .npz. A failure leaves no partial file.
+
+        Returns
+        -------
+        Path
+            The file, which `Run.load(path)` and `numpy.load(path)["q"]` read.
 
         Raises
         ------
@@ -350,10 +401,24 @@ class Run(Samples):
 
     @classmethod
     def load(cls, path: str | os.PathLike, plant: Plant | Robot | None = None) -> Run:
-        """Read a run that `save` wrote. Its `controller` is None, and its `plant` is the argument.
+        """Read a run that `save` wrote.
 
-        Plots, and errors on joints with several degrees of freedom, need the plant. Raises ArgumentError if the file is
-        damaged or no saved run, or if the plant has another robot.
+        Parameters
+        ----------
+        path : path
+            The .npz file.
+        plant : Plant or Robot, optional
+            The plant of the run. Plots need it, and so do tracking errors on joints with several degrees of freedom.
+
+        Returns
+        -------
+        Run
+            Its `plant` is the argument, and its `controller` is None.
+
+        Raises
+        ------
+        ArgumentError
+            If the file is damaged or no saved run, or if the plant has another robot.
         """
         path = path_of("path", path)  # `open` would take an integer as a file descriptor and close it
         plant = Plant(plant) if isinstance(plant, Robot) else plant

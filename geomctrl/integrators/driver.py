@@ -19,7 +19,22 @@ def steps(
 ) -> Iterator[tuple[float, np.ndarray]]:
     """Yield (t, y) after each step, beginning with the initial state; nothing is stored.
 
-    Arguments and errors are those of `integrate`. Tolerances that can not be met raise IntegrationError.
+    Parameters
+    ----------
+    field, y0, t_span, h, method, group
+        As for `integrate`.
+
+    Yields
+    ------
+    t : float
+        Time [s].
+    y : ndarray
+        Element of the group.
+
+    Raises
+    ------
+    ArgumentError, IntegrationError
+        As `integrate`; IntegrationError also if tolerances can not be met.
 
     Examples
     --------

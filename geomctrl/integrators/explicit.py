@@ -28,10 +28,41 @@ SMALL_SIZE = 64  # up to this size, a loop in Python checks numbers faster than 
 
 
 def step(method: str | Tableau, field: Callable, t: float, y, h: float, group) -> np.ndarray:
-    """Return y(t + h) after one step of length h, which may be negative. Use it to write the loop yourself.
+    """Take one step of a differential equation on a Lie group. Use it to write the loop yourself.
 
-    It is not checked that y is a group element. Raises ArgumentError for invalid arguments, and IntegrationError if the
-    field or the step fails.
+    Parameters
+    ----------
+    method : str or Tableau
+        Name of a method, as for `integrate`, or a tableau.
+    field : callable
+        field(t, y) -> (dim,), the rate in the algebra.
+    t : float
+        Time [s].
+    y : array
+        Element of the group; it is not checked that it is one.
+    h : float
+        Length of the step [s], which may be negative.
+    group : LieGroup
+        The group.
+
+    Returns
+    -------
+    ndarray
+        y(t + h).
+
+    Raises
+    ------
+    ArgumentError
+        For invalid arguments.
+    IntegrationError
+        If the field or the step fails.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import groups, integrators
+    >>> integrators.step("MK4", lambda t, y: -y, 0.0, np.ones(1), 0.1, groups.Rn(1)).round(4)
+    array([0.9048])
     """
     t, h = number("t", t), number("h", h, "a finite number other than zero", bool)
     tableau = tableaus.method(method)

@@ -72,11 +72,32 @@ class Product(CheckedGroup):
         return f"Product({', '.join(map(repr, self.groups))})"
 
     def split(self, y: np.ndarray) -> list[np.ndarray]:
-        """Return the factors' elements, arrays `(..., *group.shape)`, of the element y (..., size)."""
+        """Return the elements of the factors.
+
+        Parameters
+        ----------
+        y : array, shape (..., size)
+            Element of the product.
+
+        Returns
+        -------
+        list of ndarray
+            Arrays (..., *group.shape), one for each factor.
+        """
         return _elements(self._parts, checked("y", y, self.shape, finite=False))
 
     def join(self, parts: Sequence) -> np.ndarray:
-        """Return the element (..., size) with these factors' elements: the inverse of `split`."""
+        """Return the element of the product with given elements of the factors: the inverse of `split`.
+
+        Parameters
+        ----------
+        parts : sequence of array
+            One element (..., *group.shape) for each factor.
+
+        Returns
+        -------
+        ndarray, shape (..., size)
+        """
         try:
             parts = list(parts)
         except TypeError:

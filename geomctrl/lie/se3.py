@@ -28,7 +28,17 @@ LAST_ROW_TOLERANCE = 1e-12  # deviation that numpy's inverse of a transform may 
 
 
 def hat(X: ArrayLike) -> np.ndarray:
-    """Return the matrix [[ [omega], v ], [0, 0]] (..., 4, 4) of a twist X (..., 6)."""
+    """Return the matrix [[ [omega], v ], [0, 0]] of a twist.
+
+    Parameters
+    ----------
+    X : array_like, shape (..., 6)
+        (omega, v).
+
+    Returns
+    -------
+    ndarray, shape (..., 4, 4)
+    """
     a = checked("X", X, (6,))
     out = np.zeros((*a.shape[:-1], 4, 4))
     out[..., :3, :3] = so3.hat(a[..., :3])
@@ -37,9 +47,21 @@ def hat(X: ArrayLike) -> np.ndarray:
 
 
 def vee(A: ArrayLike) -> np.ndarray:
-    """Return the twist (..., 6) of a matrix A (..., 4, 4): the inverse of `hat`.
+    """Return the twist of a matrix: the inverse of `hat`.
 
-    Raises ArgumentError if the upper left block is not skew or the last row not zero.
+    Parameters
+    ----------
+    A : array_like, shape (..., 4, 4)
+
+    Returns
+    -------
+    ndarray, shape (..., 6)
+        (omega, v).
+
+    Raises
+    ------
+    ArgumentError
+        If the upper left block is not skew-symmetric or the last row is not zero.
     """
     a = checked("A", A, (4, 4))
     so3.require_skew("A", a[..., :3, :3])

@@ -57,7 +57,12 @@ def single_coordinates(robot: Mechanism) -> tuple[np.ndarray, np.ndarray]:
 
 
 def neutral(robot: Mechanism) -> np.ndarray:
-    """Return the configuration (nq,) with zero coordinates and identity poses."""
+    """Return the configuration with zero coordinates and identity poses.
+
+    Returns
+    -------
+    ndarray, shape (nq,)
+    """
     require_robot("robot", robot)
     q = np.zeros(robot.nq)
     for joint, s in zip(robot.joints, robot.q_slices):

@@ -102,26 +102,76 @@ def from_com(mass: ArrayLike, com: ArrayLike, I_com: ArrayLike) -> np.ndarray:
 
 
 def tensor(parameters: ArrayLike) -> np.ndarray:
-    """Return the inertia about the origin of the frame, (..., 3, 3) [kg m^2]."""
+    """Return the rotational inertia about the origin of the frame.
+
+    Parameters
+    ----------
+    parameters : array_like, shape (..., 10)
+        (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the origin of the frame, h = m c [kg, kg m, kg m^2].
+
+    Returns
+    -------
+    ndarray, shape (..., 3, 3)
+        [kg m^2].
+    """
     return _parameters(parameters)[..., 4:][..., SYMMETRIC]
 
 
 def com(parameters: ArrayLike) -> np.ndarray:
-    """Return the centre of mass (..., 3) [m]; nan where the mass is zero."""
+    """Return the centre of mass.
+
+    Parameters
+    ----------
+    parameters : array_like, shape (..., 10)
+        (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the origin of the frame, h = m c [kg, kg m, kg m^2].
+
+    Returns
+    -------
+    ndarray, shape (..., 3)
+        [m]; nan where the mass is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import inertia
+    >>> inertia.com(inertia.from_com(2.0, [0.0, 0.0, 0.5], np.eye(3)))
+    array([0. , 0. , 0.5])
+    """
     pi = _parameters(parameters)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(pi[..., :1] != 0.0, pi[..., 1:4] / pi[..., :1], np.nan)
 
 
 def com_tensor(parameters: ArrayLike) -> np.ndarray:
-    """Return the inertia about the centre of mass (..., 3, 3) [kg m^2]; about the origin where the mass is zero."""
+    """Return the rotational inertia about the centre of mass, in the axes of the frame.
+
+    Parameters
+    ----------
+    parameters : array_like, shape (..., 10)
+        (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the origin of the frame, h = m c [kg, kg m, kg m^2].
+
+    Returns
+    -------
+    ndarray, shape (..., 3, 3)
+        [kg m^2]; about the origin where the mass is zero.
+    """
     pi = _parameters(parameters)
     c = np.nan_to_num(com(pi))
     return tensor(pi) + pi[..., 0, None, None] * _hat(c) @ _hat(c)
 
 
 def spatial(parameters: ArrayLike) -> np.ndarray:
-    """Return the spatial inertia J (..., 6, 6): momentum = J V, kinetic energy = 1/2 V . J V."""
+    """Return the spatial inertia J: momentum = J V, and kinetic energy = 1/2 V . J V for the twist V = (omega, v).
+
+    Parameters
+    ----------
+    parameters : array_like, shape (..., 10)
+        (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the origin of the frame, h = m c [kg, kg m, kg m^2].
+
+    Returns
+    -------
+    ndarray, shape (..., 6, 6)
+    """
     pi = _parameters(parameters)
     H = _hat(pi[..., 1:4])
     m = pi[..., 0, None, None] * np.eye(3)
@@ -129,7 +179,18 @@ def spatial(parameters: ArrayLike) -> np.ndarray:
 
 
 def pseudo(parameters: ArrayLike) -> np.ndarray:
-    """Return the pseudo-inertia P (..., 4, 4)."""
+    """Return the pseudo-inertia P, which is positive definite for every body that extends in all directions.
+
+    Parameters
+    ----------
+    parameters : array_like, shape (..., 10)
+        (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the origin of the frame, h = m c [kg, kg m, kg m^2].
+
+    Returns
+    -------
+    ndarray, shape (..., 4, 4)
+        [[1/2 tr(I) 1 - I, h], [h^T, m]].
+    """
     pi = _parameters(parameters)
     I, h = tensor(pi), pi[..., 1:4, None]
     Sigma = 0.5 * np.trace(I, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - I
@@ -138,7 +199,23 @@ def pseudo(parameters: ArrayLike) -> np.ndarray:
 
 
 def from_pseudo(P: ArrayLike) -> np.ndarray:
-    """Return the ten parameters of a pseudo-inertia (..., 4, 4), which must be symmetric."""
+    """Return the ten parameters of a pseudo-inertia: the inverse of `pseudo`.
+
+    Parameters
+    ----------
+    P : array_like, shape (..., 4, 4)
+        A symmetric matrix.
+
+    Returns
+    -------
+    ndarray, shape (..., 10)
+        As for `pseudo`.
+
+    Raises
+    ------
+    ArgumentError
+        If the matrix is not symmetric.
+    """
     P = checked("P", P, (4, 4))
     _require_symmetric("P", P)
     Sigma = P[..., :3, :3]
@@ -168,9 +245,23 @@ def transform(T: ArrayLike, parameters: ArrayLike) -> np.ndarray:
 
 
 def violation(parameters: ArrayLike) -> str | None:
-    """Explain why no rigid body can have these ten parameters; None if one can.
+    """Explain why no rigid body can have these ten parameters.
 
-    Point masses and thin rods count as rigid bodies.
+    Parameters
+    ----------
+    parameters : array_like, shape (10,)
+        (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the origin of the frame, h = m c [kg, kg m, kg m^2].
+
+    Returns
+    -------
+    str or None
+        The violated condition; None if a rigid body can have them. Point masses and thin rods are rigid bodies.
+
+    Examples
+    --------
+    >>> from geomctrl import inertia
+    >>> inertia.violation([-1.0, 0, 0, 0, 1, 0, 1, 0, 0, 1])
+    'mass -1 is negative'
     """
     pi = _parameters(parameters, finite=False)
     if pi.ndim != 1:
@@ -195,9 +286,18 @@ def violation(parameters: ArrayLike) -> str | None:
 
 
 def is_physical(parameters: ArrayLike, strict: bool = False) -> np.ndarray:
-    """Return whether a rigid body can have the parameters, bool (...,).
+    """Return whether a rigid body can have the parameters.
 
-    With `strict=True` P > 0 is required, so the body must extend in all directions. Default False.
+    Parameters
+    ----------
+    parameters : array_like, shape (..., 10)
+        As for `spatial`.
+    strict : bool
+        Whether the body must extend in all directions: pseudo-inertia > 0. Default: False.
+
+    Returns
+    -------
+    ndarray of bool, shape (...,)
     """
     pi = _parameters(parameters)
     flag("strict", strict)

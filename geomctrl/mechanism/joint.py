@@ -265,7 +265,19 @@ class Joint(ReadableRepr):
 
     @classmethod
     def prismatic(cls, axis: ArrayLike, **options: Unpack[JointOptions]) -> Joint:
-        """Translation along `axis` (3,) in the body frame; options as for `Joint.revolute`."""
+        """Translation along an axis.
+
+        Parameters
+        ----------
+        axis : array_like, shape (3,)
+            Direction in the body frame; it is normalised.
+        **options
+            As for `Joint.revolute`.
+
+        Returns
+        -------
+        Joint
+        """
         return cls("prismatic", np.concatenate((np.zeros(3), _axis("axis", axis)))[:, None], **options)
 
     @classmethod
@@ -278,8 +290,22 @@ class Joint(ReadableRepr):
         kind="helical",
         **options: Unpack[JointOptions],
     ) -> Joint:
-        """Screw motion about `axis` through `point` with a translation of `pitch` [m/rad]; options as for
-        `Joint.revolute`.
+        """Screw motion: rotation about an axis, with a translation along it that is proportional to the angle.
+
+        Parameters
+        ----------
+        axis : array_like, shape (3,)
+            Direction in the body frame; it is normalised.
+        point : array_like, shape (3,)
+            A point on the axis, in the body frame [m]. Default: the origin.
+        pitch : float
+            Translation per angle [m/rad]. Default: 0, a revolute joint.
+        **options
+            As for `Joint.revolute`.
+
+        Returns
+        -------
+        Joint
         """
         w, p = _axis("axis", axis), vector("point", point, 3)
         pitch = number("pitch", pitch)
@@ -287,7 +313,30 @@ class Joint(ReadableRepr):
 
     @classmethod
     def from_screw(cls, screw: ArrayLike, **options: Unpack[JointOptions]) -> Joint:
-        """Joint with one degree of freedom and the screw S = (omega, v): |omega| = 1, or omega = 0 and |v| = 1."""
+        """Joint with one degree of freedom and a given screw.
+
+        Parameters
+        ----------
+        screw : array_like, shape (6,)
+            S = (omega, v) in the body frame, with |omega| = 1, or with omega = 0 and |v| = 1.
+        **options
+            As for `Joint.revolute`.
+
+        Returns
+        -------
+        Joint
+
+        Raises
+        ------
+        ModelError
+            If the screw has another length.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Joint.from_screw([0, 0, 1, 0, 0, 0.1]).kind
+        'helical'
+        """
         S = vector("screw", screw, 6)
         w, v = np.linalg.norm(S[:3]), np.linalg.norm(S[3:])
         if max(w, v) < 1e-12:
@@ -302,14 +351,38 @@ class Joint(ReadableRepr):
 
     @classmethod
     def cylindrical(cls, axis: ArrayLike, point: ArrayLike = (0, 0, 0), **options: Unpack[JointOptions]) -> Joint:
-        """Rotation about and translation along `axis` through `point`; v = (rotation [rad/s], translation [m/s])."""
+        """Rotation about an axis and translation along it; v = (rotation [rad/s], translation [m/s]).
+
+        Parameters
+        ----------
+        axis : array_like, shape (3,)
+            Direction in the body frame; it is normalised.
+        point : array_like, shape (3,)
+            A point on the axis, in the body frame [m]. Default: the origin.
+        **options
+            As for `Joint.revolute`.
+
+        Returns
+        -------
+        Joint
+        """
         turn, slide = cls.revolute(axis, point).S, cls.prismatic(axis).S
         return cls("cylindrical", np.hstack((turn, slide)), **options)
 
     @classmethod
     def planar(cls, normal: ArrayLike, **options: Unpack[JointOptions]) -> Joint:
-        """Motion in the plane with this `normal` (3,); v = (along e1 [m/s], along e2 [m/s], about the normal
-        [rad/s]).
+        """Motion in a plane; v = (along e1 [m/s], along e2 [m/s], about the normal [rad/s]).
+
+        Parameters
+        ----------
+        normal : array_like, shape (3,)
+            Normal of the plane in the body frame; it is normalised. e1, e2 and the normal are right-handed.
+        **options
+            As for `Joint.revolute`.
+
+        Returns
+        -------
+        Joint
         """
         n = _axis("normal", normal)
         e1 = np.cross(n, np.eye(3)[np.argmin(np.abs(n))])
@@ -320,16 +393,48 @@ class Joint(ReadableRepr):
 
     @classmethod
     def spherical(cls, point: ArrayLike = (0, 0, 0), **options: Unpack[JointOptions]) -> Joint:
-        """Rotation about `point` (3,) [m]; v is the body-fixed angular velocity (3,) [rad/s]."""
+        """Rotation about a point; v is the body-fixed angular velocity (3,) [rad/s].
+
+        Parameters
+        ----------
+        point : array_like, shape (3,)
+            Centre of rotation in the body frame [m]. Default: the origin.
+        **options
+            As for `Joint.revolute`.
+
+        Returns
+        -------
+        Joint
+        """
         p = vector("point", point, 3)
         return cls("spherical", np.vstack((np.eye(3), np.cross(p, np.eye(3)).T)), **options)
 
     @classmethod
     def free(cls, **options: Unpack[JointOptions]) -> Joint:
-        """Six degrees of freedom; v is the body twist (omega, v) [rad/s, m/s]."""
+        """Six degrees of freedom; v is the body twist (omega, v) [rad/s, m/s].
+
+        Parameters
+        ----------
+        **options
+            As for `Joint.revolute`.
+
+        Returns
+        -------
+        Joint
+        """
         return cls("free", np.eye(6), **options)
 
     @classmethod
     def fixed(cls, **options: Unpack[JointOptions]) -> Joint:
-        """No motion: `Robot.build` merges the body into its parent and keeps its name as a frame."""
+        """No motion: `Robot.build` merges the body into its parent and keeps its name as a frame.
+
+        Parameters
+        ----------
+        **options
+            As for `Joint.revolute`.
+
+        Returns
+        -------
+        Joint
+        """
         return cls("fixed", np.zeros((6, 0)), **options)

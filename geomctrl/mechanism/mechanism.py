@@ -245,6 +245,15 @@ class Mechanism:
     def frame(self, name: str) -> Frame:
         """Return the frame with this name: a body, a merged link, an added frame or "world".
 
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        Frame
+            Its name, the number of its body and its pose there.
+
         Raises
         ------
         NameNotFoundError
@@ -257,6 +266,14 @@ class Mechanism:
 
     def joint(self, name: str) -> int:
         """Return the number of the joint with this name, which is also the number of the body that it carries.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        int
 
         Raises
         ------

@@ -17,7 +17,16 @@ WORLD = "world"
 
 
 class Frame(NamedTuple):
-    """A named frame fixed to body number `body` (-1: the world) with the pose `placement`, T_body_frame (4, 4)."""
+    """A named frame that is fixed to a body.
+
+    Attributes
+    ----------
+    name : str
+    body : int
+        Number of the body; -1: the world.
+    placement : array (4, 4)
+        Pose T_body_frame of the frame in the body.
+    """
 
     name: str
     body: int

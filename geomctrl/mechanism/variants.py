@@ -133,7 +133,17 @@ def with_armature(robot: R, armature: ArrayLike) -> R:
 
 
 def with_gravity(robot: R, gravity: ArrayLike) -> R:
-    """Return the same robot with another gravitational acceleration (3,) [m/s^2]."""
+    """Return the same robot with another gravitational acceleration.
+
+    Parameters
+    ----------
+    gravity : array_like, shape (3,)
+        In world axes [m/s^2], for example (0, 0, -9.81).
+
+    Returns
+    -------
+    Robot
+    """
     require_robot("robot", robot)
     return replace(robot, gravity=gravity)
 

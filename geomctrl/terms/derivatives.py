@@ -171,9 +171,32 @@ def forward_dynamics_derivatives(
 
 
 def mass_matrix_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """Return dM_ij/dq_k (..., nv, nv, nv) at [i, j, k], in O(n depth^2).
+    """Return the derivatives of the mass matrix with respect to the configuration.
 
-    The derivative along one direction x, sum_k dM_ij/dq_k x_k, is `mass_matrix_rate(q, x)` in O(n depth).
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv, nv)
+        dM_ij/dq_k at [i, j, k].
+
+    Notes
+    -----
+    The cost is O(n depth^2). The derivative along one direction x, sum_k dM_ij/dq_k x_k, is `Robot.mass_matrix_rate(q,
+    x)` in O(n depth).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, x = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    >>> np.allclose(gc.derivatives.mass_matrix_derivative(robot, q) @ x, robot.mass_matrix_rate(q, x))
+    True
     """
     require_robot("robot", robot)
     out = np.empty((robot.nv, robot.nv, robot.nv))
@@ -192,10 +215,28 @@ def mass_matrix_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
 def inverse_dynamics_second_derivatives(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, f_ext: ArrayLike | None = None
 ) -> InverseDynamicsSecondDerivatives:
-    """Return all second derivatives of inverse dynamics, in O(n^2 depth): tensors (..., nv, nv, nv), see the class.
+    """Return all second derivatives of inverse dynamics.
 
-    The Hessian of a weighted sum l . tau is np.einsum("...i,...ijk->...jk", l, tensor). f_ext (..., nbodies, 6):
-    wrenches on the bodies, constant in body frames.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v, a : array_like, shape (..., nv)
+        Velocity [rad/s, m/s] and acceleration [rad/s^2, m/s^2].
+    f_ext : array_like, shape (..., nbodies, 6), optional
+        Wrenches on the bodies, constant in the frames of the bodies [N m, N].
+
+    Returns
+    -------
+    InverseDynamicsSecondDerivatives
+        Named tuple of tensors (..., nv, nv, nv). The Hessian of a weighted sum l . tau is
+        np.einsum("...i,...ijk->...jk", l, tensor).
+
+    Notes
+    -----
+    The cost is O(n^2 depth).
     """
     require_robot("robot", robot)
     n = robot.nv
@@ -208,10 +249,32 @@ def inverse_dynamics_second_derivatives(
 def forward_dynamics_second_derivatives(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: ArrayLike | None = None
 ) -> ForwardDynamicsSecondDerivatives:
-    """Return all second derivatives of forward dynamics: tensors (..., nv, nv, nv), see the class.
+    """Return all second derivatives of forward dynamics.
 
-    They follow from differentiating ID(q, v, a(q, v, tau)) = tau twice. f_ext (..., nbodies, 6): wrenches on the
-    bodies, constant in body frames. Raises ModelError if the mass matrix is not positive definite.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v, tau : array_like, shape (..., nv)
+        Velocity [rad/s, m/s] and joint torques [N m, N].
+    f_ext : array_like, shape (..., nbodies, 6), optional
+        Wrenches on the bodies, constant in the frames of the bodies [N m, N].
+
+    Returns
+    -------
+    ForwardDynamicsSecondDerivatives
+        Named tuple of tensors (..., nv, nv, nv).
+
+    Raises
+    ------
+    ModelError
+        If the mass matrix is not positive definite.
+
+    Notes
+    -----
+    They follow from differentiating ID(q, v, a(q, v, tau)) = tau twice.
     """
     require_robot("robot", robot)
     first = forward_dynamics_derivatives(robot, q, v, tau, f_ext)

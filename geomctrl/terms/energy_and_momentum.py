@@ -21,26 +21,90 @@ def _mechanical_state(robot: Mechanism, q, v) -> np.ndarray:
 
 
 def kinetic_energy(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """Return the kinetic energy 1/2 v . M v (...,) [J] for q (..., nq) and v (..., nv)."""
+    """Return the kinetic energy 1/2 v . M v of the robot.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+
+    Returns
+    -------
+    ndarray, shape (...,)
+        Energy [J], rotors of the motors (armature) included.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    >>> np.allclose(robot.kinetic_energy(q, v), 0.5 * v @ robot.mass_matrix(q) @ v)
+    True
+    """
     return _mechanical_state(robot, q, v)[..., 0]
 
 
 def potential_energy(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """Return the gravitational energy (...,) [J] for q (..., nq); it is zero if the centre of mass is at the world's
-    origin.
+    """Return the energy of the robot in the gravitational field.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (...,)
+        Energy [J]; zero if the centre of mass is at the world's origin. Springs of the model are not included.
     """
     lead, (q,) = as_batch(robot, q=q)
     return _mechanical_state(robot, q.reshape(*lead, robot.nq), np.zeros((*lead, robot.nv)))[..., 1]
 
 
 def energy(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """Return kinetic plus gravitational energy (...,) [J] for q (..., nq) and v (..., nv)."""
+    """Return the sum of kinetic and potential energy.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+
+    Returns
+    -------
+    ndarray, shape (...,)
+        Energy [J].
+
+    See Also
+    --------
+    kinetic_energy, potential_energy
+    """
     state = _mechanical_state(robot, q, v)
     return state[..., 0] + state[..., 1]
 
 
 def momentum(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """Return the spatial momentum (..., 6) of the robot in world axes about the world's origin, angular part first."""
+    """Return the spatial momentum of the robot about the world's origin, in world axes.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+
+    Returns
+    -------
+    ndarray, shape (..., 6)
+        Angular momentum [kg m^2/s], then linear momentum [kg m/s].
+
+    See Also
+    --------
+    centroidal_momentum_matrix : the momentum about the centre of mass.
+    """
     return _mechanical_state(robot, q, v)[..., 2:]
 
 

@@ -41,10 +41,32 @@ SINGULAR = 1e-12  # smallest accepted eigenvalue of J M^-1 J^T, scaled to a unit
 
 
 def mobility(robot: Mechanism, q: ArrayLike, frame: str, representation: Representation = "body") -> np.ndarray:
-    """Return J M^-1 J^T (..., 6, 6) in O(n): the acceleration of a frame for each wrench on it.
+    """Return the mobility J M^-1 J^T of a frame: its acceleration for each wrench on it.
 
-    It is singular if the frame has fewer than six degrees of freedom. `representation` as for `Robot.jacobian`. Raises
-    ModelError if M is not positive definite. Khatib 1987.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    frame : str
+        Name of a frame of the robot.
+    representation : {"body", "spatial", "hybrid", "mixed"}
+        Coordinates of the acceleration and the wrench, as for `Robot.jacobian`. Default: "body".
+
+    Returns
+    -------
+    ndarray, shape (..., 6, 6)
+        It is singular if the frame can not move in all six directions.
+
+    Raises
+    ------
+    ModelError
+        If M is not positive definite.
+
+    Notes
+    -----
+    Khatib 1987, computed in O(n) without M and J.
     """
     require_robot("robot", robot)
     body, placement = where_is(robot, frame)
@@ -56,9 +78,41 @@ def mobility(robot: Mechanism, q: ArrayLike, frame: str, representation: Represe
 
 
 def inertia(robot: Mechanism, q: ArrayLike, frame: str, representation: Representation = "body") -> np.ndarray:
-    """Return Lambda = (J M^-1 J^T)^-1 (..., 6, 6) in O(n): the wrench on a frame for each acceleration (Khatib 1987).
+    """Return the operational-space inertia Lambda = (J M^-1 J^T)^-1: the wrench on a frame for each acceleration.
 
-    Raises ModelError if the frame can not move in all six directions, or M is not positive definite.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    frame : str
+        Name of a frame of the robot.
+    representation : {"body", "spatial", "hybrid", "mixed"}
+        Coordinates of the acceleration and the wrench, as for `Robot.jacobian`. Default: "body".
+
+    Returns
+    -------
+    ndarray, shape (..., 6, 6)
+
+    Raises
+    ------
+    ModelError
+        If the frame can not move in all six directions, or M is not positive definite.
+
+    Notes
+    -----
+    Khatib 1987, computed in O(n) without M and J.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q = gc.models.ur10(), np.array([0.1, -0.8, 1.2, 0.3, 0.7, 0.2])
+    >>> J, M = robot.jacobian(q, "wrist_3_link"), robot.mass_matrix(q)
+    >>> Lambda = gc.operational_space.inertia(robot, q, "wrist_3_link")
+    >>> np.allclose(Lambda @ J @ np.linalg.solve(M, J.T), np.eye(6))
+    True
     """
     require_robot("robot", robot)
     body, placement = where_is(robot, frame)
@@ -78,10 +132,31 @@ def inertia(robot: Mechanism, q: ArrayLike, frame: str, representation: Represen
 
 
 def dynamically_consistent_inverse(robot: Mechanism, q: ArrayLike, J: ArrayLike) -> np.ndarray:
-    """Return Jbar = M^-1 J^T (J M^-1 J^T)^-1 (..., nv, m) for a Jacobian J (..., m, nv) (Khatib 1987 (46)).
+    """Return Jbar = M^-1 J^T (J M^-1 J^T)^-1, whose transpose maps joint torques to task forces.
 
-    Its transpose maps joint torques to task forces. Raises ModelError if J does not have full row rank, ArgumentError
-    for wrong shapes.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    J : array_like, shape (..., m, nv)
+        Jacobian of the task with m <= nv rows, and the leading axes of q.
+
+    Returns
+    -------
+    ndarray, shape (..., nv, m)
+
+    Raises
+    ------
+    ModelError
+        If J does not have full row rank, or M is not positive definite.
+    ArgumentError
+        For wrong shapes.
+
+    Notes
+    -----
+    Khatib 1987, equation (46).
     """
     require_robot("robot", robot)
     lead, (flat,) = as_batch(robot, q=q)
@@ -95,9 +170,36 @@ def dynamically_consistent_inverse(robot: Mechanism, q: ArrayLike, J: ArrayLike)
 
 
 def null_space_projector(robot: Mechanism, q: ArrayLike, J: ArrayLike) -> np.ndarray:
-    """Return N = 1 - Jbar J (..., nv, nv) for a Jacobian J (..., m, nv): J N = 0, and J M^-1 N^T = 0 for torques.
+    """Return N = 1 - Jbar J: velocities N x do not move the task, and torques N^T x do not accelerate it.
 
-    Raises as `dynamically_consistent_inverse`.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    J : array_like, shape (..., m, nv)
+        Jacobian of the task with m <= nv rows, and the leading axes of q.
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv)
+        J N = 0 and J M^-1 N^T = 0.
+
+    Raises
+    ------
+    ModelError, ArgumentError
+        As `dynamically_consistent_inverse`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q = gc.models.panda(), np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
+    >>> J = robot.jacobian(q, "panda_hand")
+    >>> N = gc.operational_space.null_space_projector(robot, q, J)
+    >>> bool(np.abs(J @ N).max() < 1e-12)
+    True
     """
     require_robot("robot", robot)
     Jbar = dynamically_consistent_inverse(robot, q, J)

@@ -19,9 +19,14 @@ STRICT = SimulationOptions(strict=True)
 
 
 class ClosedLoop(NamedTuple):
-    """A controller and the plant it acts on.
+    """A controller and the plant it acts on, the fixture `closed_loop` of the pytest plugin.
 
     Assertions take them in this order: `testing.assert_lyapunov(*loop, bound=True)`.
+
+    Attributes
+    ----------
+    controller : Controller
+    plant : Plant
     """
 
     controller: Any
@@ -41,10 +46,27 @@ class ClosedLoop(NamedTuple):
         v0: ArrayLike | None = None,
         **arguments: Any,
     ) -> Run:
-        """Simulate the loop with `geomctrl.simulate`, which takes the further `arguments`; a violation ends the run.
+        """Simulate the loop; a violation of a monitor ends the run.
 
-        q0, v0: default the controller's reference at t = 0, or its `q_d` at rest. Raises ArgumentError if these are
-        unknown, and SimulationError if a monitor exceeds its limit (unless `options` change that).
+        Parameters
+        ----------
+        t_end, dt : float
+            Duration and step [s]. Defaults: 1 and 1e-3.
+        q0, v0 : array_like, optional
+            Initial state. Default: the controller's reference at t = 0, or its `q_d` at rest.
+        **arguments
+            Further arguments of `geomctrl.simulate`.
+
+        Returns
+        -------
+        Run
+
+        Raises
+        ------
+        ArgumentError
+            If there is neither an initial state nor a reference.
+        SimulationError
+            If a monitor exceeds its limit, unless `options` change that.
         """
         if q0 is None or v0 is None:
             q, v = self._start()

@@ -96,7 +96,18 @@ def contraction_rate(
     search: int = 2000,
     seed: int = 0,
 ) -> float:
-    """The largest rate [1/s] for `assert_contracting` that the search does not contradict; negative if dx grows."""
+    """Estimate the contraction rate: the largest rate for `assert_contracting` that the search does not contradict.
+
+    Parameters
+    ----------
+    controller, plant, metric, region, search, seed
+        As for `assert_contracting`.
+
+    Returns
+    -------
+    float
+        [1/s]. An upper estimate; negative if the distance of neighbouring motions grows somewhere.
+    """
     problem = SearchProblem(controller, plant, region, search, seed)
     return -problem.largest(Variations(problem.controller, problem.plant, metric).growth, "contraction").value
 

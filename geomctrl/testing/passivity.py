@@ -114,10 +114,23 @@ def passivity_index(
     search: int = 4000,
     seed: int = 0,
 ) -> PassivityIndex:
-    """The largest nu with rho = 0, and the largest rho with nu = 0, that no state and input in the search contradicts.
+    """Estimate the passivity indices of a port: the largest nu with rho = 0, and the largest rho with nu = 0.
 
-    Arguments are those of `assert_passive_port`. Both are upper estimates, which a longer search may lower. A value is
-    -inf if S grows without input or for arbitrarily small inputs. Raises ArgumentError for invalid arguments.
+    Parameters
+    ----------
+    controller, plant, storage, port, region, search, seed
+        As for `assert_passive_port`.
+
+    Returns
+    -------
+    PassivityIndex
+        `nu` and `rho`, upper estimates, which a longer search may lower. A value is -inf if the storage grows without
+        input, or for arbitrarily small inputs.
+
+    Raises
+    ------
+    ArgumentError
+        For invalid arguments.
     """
     port = port_of(port)
     problem, flow = _problem_of(controller, plant, storage, port, region, search, seed)

@@ -27,7 +27,18 @@ LARGEST = 3.0  # rad, m, and their rates
 
 @named_arguments()
 def random_inertia(rng: np.random.Generator) -> np.ndarray:
-    """Ten parameters (10,) of a random body: 0.1 to 10 kg, extent and offset of its centre of mass of 0.1 to 0.5 m."""
+    """Return the inertial parameters of a random body.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, shape (10,)
+        0.1 to 10 kg; extent and offset of the centre of mass 0.1 to 0.5 m.
+    """
     generator("rng", rng)
     mass = np.exp(rng.uniform(np.log(0.1), np.log(10.0)))
     R = se3.exp(rng.normal(size=6))[:3, :3]

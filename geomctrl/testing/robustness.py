@@ -170,10 +170,29 @@ def assert_robust(
     limit: float = 0.0,
     **options: Any,
 ) -> Robustness:
-    """Assert that `worst_case` finds nothing above `limit`, and return its result.
+    """Assert that `worst_case` finds nothing above a limit.
 
-    By default: V does not grow at any state of the domain with V >= level, for any parameters in the box. Options are
-    those of `worst_case`. Raises Counterexample with parameters, state and table; ArgumentError for invalid arguments.
+    Parameters
+    ----------
+    make, over, measure
+        As for `worst_case`. By default V must not grow at any state of the domain with V >= level, for any parameters
+        in the box.
+    limit : float
+        Largest accepted value of the measure. Default: 0.
+    **options
+        As for `worst_case`.
+
+    Returns
+    -------
+    Robustness
+        The result of `worst_case`.
+
+    Raises
+    ------
+    Counterexample
+        With parameters, state and table.
+    ArgumentError
+        For invalid arguments.
     """
     limit = number("limit", limit)
     result = worst_case(make, over, measure, **options)

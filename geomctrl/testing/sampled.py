@@ -118,11 +118,27 @@ def sampled_level(
     search: int = 2000,
     seed: int = 0,
 ) -> float:
-    """The smallest level for `assert_sampled` that the search does not contradict: the largest V that V grows to.
+    """Estimate the smallest level for `assert_sampled` that the search does not contradict.
 
-    A lower estimate. The search starts where the loop settles from rest, much closer to the equilibrium than random
-    states, and increases the level by at least 2 % each time, with `search` evaluations per level. If the result is
-    about the largest V in the domain, this hold time guarantees nothing. It is infinite if the loop diverges.
+    Parameters
+    ----------
+    controller, plant, horizon, region, seed
+        As for `assert_sampled`.
+    control_dt : float
+        Sampling period [s].
+    search : int
+        Evaluations per level. Default: 2000.
+
+    Returns
+    -------
+    float
+        The largest V to which V grows: a lower estimate. If it is about the largest V in the domain, this period
+        guarantees nothing. It is infinite if the loop diverges.
+
+    Notes
+    -----
+    The search starts where the loop settles from rest, much closer to the equilibrium than random states, and increases
+    the level by at least 2 % each time.
     """
     period = _seconds("control_dt", control_dt)
     problem, typical = _problem_of(controller, plant, region, search, seed)
@@ -155,13 +171,32 @@ def largest_control_dt(
     seed: int = 0,
     rtol: float = 1e-9,
 ) -> float:
-    """The longest control_dt [s] for which `assert_sampled` finds no violation, to 2 %.
+    """Estimate the longest sampling period for which `assert_sampled` finds no violation, to 2 %.
 
-    It is between `shortest` and `longest`, found by bisection. Violating states at one period are tested first at the
-    next. The result is confirmed at eight shorter periods, evenly spaced in the logarithm; if one fails, the search
-    continues below it. search: evaluations per period. An upper estimate, because nothing is proved.
+    Parameters
+    ----------
+    controller, plant, level, horizon, region, seed, rtol
+        As for `assert_sampled`.
+    shortest, longest : float
+        Range of periods [s]. Defaults: 1e-4 and 1.
+    search : int
+        Evaluations per period. Default: 500.
 
-    Raises ArgumentError for invalid arguments, and if there is a violation at `shortest`.
+    Returns
+    -------
+    float
+        [s]. An upper estimate, because nothing is proved; `largest_certified_control_dt` is a lower one.
+
+    Raises
+    ------
+    ArgumentError
+        For invalid arguments, and if there is a violation at `shortest`.
+
+    Notes
+    -----
+    The period is found by bisection. States that violate the claim at one period are tested first at the next. The
+    result is confirmed at eight shorter periods, evenly spaced in the logarithm; if one fails, the search continues
+    below it.
     """
     low, high = _seconds("shortest", shortest), _seconds("longest", longest)
     if not low < high:

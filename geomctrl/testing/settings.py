@@ -56,7 +56,17 @@ class Region:
 @named_arguments()
 @dataclass(frozen=True)
 class Runs:
-    """Simulations along which a property is tested: their number, `duration` [s] and step `dt` [s]."""
+    """Simulations along which a property is tested.
+
+    Parameters
+    ----------
+    count : int
+        Number of simulations. Default: 2.
+    duration : float
+        Length of each [s]. Default: 0.3.
+    dt : float
+        Step [s]. Default: 1e-3.
+    """
 
     count: int = 2
     duration: float = 0.3
@@ -126,10 +136,16 @@ class Box:
 @named_arguments()
 @dataclass(frozen=True)
 class Budget:
-    """Limits of the proof of an inequality: `boxes`, which give the same result on every machine.
+    """Limits of the proof of an inequality.
 
-    seconds: a time limit for boxes that take long; the certificate reports if it ended a proof. seed: of the search for
-    a counterexample.
+    Parameters
+    ----------
+    boxes : int
+        Number of boxes, a limit that gives the same result on every machine. Default: 200 000.
+    seconds : float
+        Time limit for boxes that take long; the certificate reports if it ended a proof. Default: 600.
+    seed : int
+        Of the search for a counterexample. Default: 0.
     """
 
     boxes: int = 200_000

@@ -107,9 +107,26 @@ def exponential_rate(
     search: int = 4000,
     seed: int = 0,
 ) -> float:
-    """The largest rate with V' <= -2 rate V that the search does not contradict; arguments as for `assert_exponential`.
+    """Estimate the exponential rate of a loop: the largest rate with V' <= -2 rate V at all states of a search.
 
-    An upper estimate. It is not positive if V does not decrease somewhere.
+    Parameters
+    ----------
+    controller, plant, region, search, seed
+        As for `assert_lyapunov`.
+
+    Returns
+    -------
+    float
+        [1/s]. An upper estimate, because a longer search may lower it. Not positive if V does not decrease at some
+        state.
+
+    Examples
+    --------
+    >>> from geomctrl import controllers, models, references, testing
+    >>> arm = models.two_link()
+    >>> law = controllers.Passivity(arm, references.hold(arm, [0.5, 1.0]), strict=True)
+    >>> rate = testing.exponential_rate(law, arm, search=200)
+    >>> testing.assert_exponential(law, arm, 0.5 * rate, search=200, runs=0)
     """
     problem = SearchProblem(controller, plant, region, search, seed)
     require_lyapunov(problem.controller)
@@ -226,9 +243,17 @@ def input_to_state_gain(
     search: int = 4000,
     seed: int = 0,
 ) -> InputToState:
-    """The smallest gain with V' <= share W + gain |d|^2 that the search does not contradict, and the decay.
+    """Estimate the smallest gain with V' <= share W + gain |d|^2 that the search does not contradict.
 
-    Arguments are those of `assert_input_to_state_stable`. A lower estimate; infinite if V' > share W without d.
+    Parameters
+    ----------
+    controller, plant, port, share, region, search, seed
+        As for `assert_input_to_state_stable`; W is the rate that the proof promises, d the disturbance.
+
+    Returns
+    -------
+    InputToState
+        `gain`, a lower estimate, infinite if V' > share W without a disturbance; and `decay`.
     """
     problem, flow, largest, share = _disturbed(controller, plant, port, share, region, search, seed)
     floor = NEGLIGIBLE * problem.typical(lambda x: flow.at(x).slope)

@@ -147,7 +147,23 @@ def load_model(path: str | Path) -> Robot:
 
 
 def load_extra(path: str | Path) -> dict[str, Any]:
-    """Return the `extra` data that `save_model` stored in the file. Raises ModelError."""
+    """Return the additional data that `save` stored in a .json file.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    dict
+        The argument `extra` of `save`.
+
+    Raises
+    ------
+    ModelError
+        If the file is not a saved robot.
+    """
     return _document(path_of("path", path)).get("extra", {})
 
 

@@ -39,10 +39,18 @@ class Sampled(Actuator):
 
 
 class TransportDelay(Sampled):
-    """The command delayed by `delay` [s]; zero until the first command arrives.
+    """Delay the command; the output is zero until the first command arrives.
 
-    A delay that is no multiple of the run's dt is interpolated between two steps, which is reported once. Raises
-    ArgumentError for a negative delay.
+    Parameters
+    ----------
+    delay : float
+        [s], >= 0. A delay that is no multiple of the run's dt is interpolated between two steps, which is reported
+        once.
+
+    Raises
+    ------
+    ArgumentError
+        For a negative delay.
     """
 
     def __init__(self, delay: float):
@@ -50,9 +58,16 @@ class TransportDelay(Sampled):
 
 
 class RateLimit(Sampled):
-    """Limit the change of the command to rate dt per step, starting from zero. rate: [N m/s, N/s], number or (nv,).
+    """Limit the change of the command per step, as a digital drive does; the output starts from zero.
 
-    This models a digital drive. `Lag(time_constant, rate)` is its counterpart in continuous time.
+    Parameters
+    ----------
+    rate : float or array_like, shape (inputs,)
+        Largest change in a step of length dt, divided by dt [N m/s, N/s].
+
+    See Also
+    --------
+    Lag : the counterpart in continuous time, with its argument `rate`.
     """
 
     def __init__(self, rate: ArrayLike):

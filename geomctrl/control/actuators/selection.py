@@ -20,11 +20,17 @@ from .actuator import Actuator
 @named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class Selection(Actuator):
-    """tau = B u with a constant matrix B (outputs, inputs).
+    """tau = B u with a constant matrix B.
 
+    Parameters
+    ----------
+    B : array_like, shape (outputs, inputs)
+        Speeds transform by B^T, so that power is the same on both sides.
+
+    Notes
+    -----
     Examples are an underactuated arm (fewer columns than rows), a quadrotor (the wrench of four thrusts on its body), a
-    legged robot (`Selection.joints`: the identity below six rows of zeros), and coupled drives. Speeds transform by
-    B^T, so that power is the same on both sides.
+    legged robot (`Selection.joints`: the identity below six rows of zeros), and coupled drives.
     """
 
     B: ArrayLike
@@ -39,7 +45,28 @@ class Selection(Actuator):
     def joints(cls, robot: Robot, names: Iterable[str] | None = None) -> Selection:
         """One input for each velocity coordinate of the named joints, in that order.
 
-        names: default all joints except free ones, that is legs and arms without the base. Raises NameNotFoundError.
+        Parameters
+        ----------
+        robot : Robot
+            The robot.
+        names : iterable of str, optional
+            Names of joints. Default: all joints except free ones, that is legs and arms without the base.
+
+        Returns
+        -------
+        Selection
+
+        Raises
+        ------
+        NameNotFoundError
+            If the robot has no joint with that name.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.actuators.Selection.joints(gc.models.cart_pole(), gc.models.cart_pole().joint_names[:1]).B
+        array([[1.],
+               [0.]])
         """
         require_robot("robot", robot)
         if names is None:

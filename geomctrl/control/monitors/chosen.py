@@ -19,9 +19,13 @@ from .skew import Skew
 
 
 def default_monitors() -> list[Monitor]:
-    """The default monitors: skew symmetry, energy, Lyapunov decrease, sampling, group membership and joint limits.
+    """The monitors of a run that names none.
 
-    Joint limits are those of position, velocity and effort. A state that is not finite always ends a run.
+    Returns
+    -------
+    list of Monitor
+        Skew symmetry, energy, Lyapunov decrease, sampling, group membership, and limits of positions, velocities and
+        efforts. A state that is not finite always ends a run.
     """
     return [
         *(Skew(), EnergyBalance(), LyapunovDecrease(), Holding(), GroupResidual()),

@@ -18,6 +18,11 @@ class EnergyBalance(Monitor):
 
     H is the energy of the robot plus the energy stored in the plant: springs, rotors and coils of actuators, friction.
     The smallest reference is the energy that lifts the robot by one centimetre.
+
+    Parameters
+    ----------
+    limit : float
+        Largest value that counts as held. Default: 1e-6.
     """
 
     name = "energy"

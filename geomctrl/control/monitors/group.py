@@ -13,7 +13,13 @@ from .monitor import Monitor
 
 
 class GroupResidual(Monitor):
-    """|R^T R - 1| of the poses in q, and of a controller state that lives on a group."""
+    """|R^T R - 1| of the poses in q, and of a controller state that lives on a group.
+
+    Parameters
+    ----------
+    limit : float
+        Largest value that counts as held. Default: 1e-9.
+    """
 
     name = "group"
     description = "|R^T R - 1|"

@@ -28,6 +28,11 @@ class Holding(Monitor):
     usual bound of input-to-state stability (Sontag 1989; Nesic and Teel 2004 for sampled control).
 
     Not measured if the plant has sensors, whose errors feed V too.
+
+    Parameters
+    ----------
+    limit : float
+        Largest value that counts as held. Default: 0.5.
     """
 
     name = "holding"

@@ -19,10 +19,17 @@ ROUNDING = 64.0 * np.finfo(float).eps
 
 
 class JointLimits(Monitor):
-    """Largest excess over a joint limit of the robot model, in the unit of the limit; negative if all are within.
+    """Largest excess over a joint limit of the robot model; negative if all joints are within their limits.
 
-    of: "position", "velocity" or "effort" (the applied torque). Limits are reported and not enforced: `JointStops`
-    enforce positions (this monitor then skips them), `actuators.Saturation` enforces torques.
+    Limits are reported and not enforced: `JointStops` enforce positions (this monitor then skips them),
+    `actuators.Saturation` enforces torques.
+
+    Parameters
+    ----------
+    limit : float
+        Largest excess that counts as held, in the unit of `of`. Default: 0.
+    of : {"position", "velocity", "effort"}
+        [rad, m], [rad/s, m/s], or the applied torque [N m, N]. Default: "position".
     """
 
     def __init__(self, limit: float = 0.0, of: str = "position"):

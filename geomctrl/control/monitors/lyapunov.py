@@ -37,6 +37,11 @@ class LyapunovDecrease(Monitor):
     A value beyond the limit is confirmed by the order test: the step is repeated from the same state in 1, 2, 4, ... 64
     parts. Decrease of V is a property of each state, independent of earlier truncation. Growth that remains under
     refinement belongs to the law; growth that vanishes with the order of the method belongs to the integrator.
+
+    Parameters
+    ----------
+    limit : float
+        Largest value that counts as held. Default: 1e-8.
     """
 
     name = "lyapunov"

@@ -27,6 +27,11 @@ class Skew(Monitor):
     monitor also tests that C is a Coriolis matrix: C v + g against the recursive Newton-Euler algorithm and, unless C
     is the controller's own, M s + C s + g against the recursion with a reference velocity. There s is the command's
     signal "s", or v.
+
+    Parameters
+    ----------
+    limit : float
+        Largest value that counts as held. Default: 1e-10.
     """
 
     name = "skew"

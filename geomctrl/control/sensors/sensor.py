@@ -16,7 +16,20 @@ from geomctrl.robot import Robot
 
 
 class Truth(NamedTuple):
-    """True quantities at a sample: state, command applied so far, the plant's state x (None without) and the plant."""
+    """True quantities at a sample.
+
+    Attributes
+    ----------
+    t : float
+        Time [s].
+    q, v : array (nq,), (nv,)
+        State of the robot.
+    command : array (inputs,)
+        Command that was applied until now.
+    x : array (nx,) or None
+        State of the plant; None without one.
+    plant : Plant
+    """
 
     t: float
     q: np.ndarray
