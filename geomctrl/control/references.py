@@ -89,6 +89,13 @@ class Quintic(_Motion):
     -----
     s = 10 u^3 - 15 u^4 + 6 u^5, u = (t - t0) / duration: the acceleration is zero at both ends, the peak velocity 15/8
     of the mean.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> move = gc.references.Quintic(gc.models.two_link(), [0.0, 0.0], [1.0, 0.5], 2.0)
+    >>> move(1.0).q, move(2.0).v
+    (array([0.5 , 0.25]), array([0., 0.]))
     """
 
     def __init__(self, robot: Robot, q0: ArrayLike, q1: ArrayLike, duration: float, t0: float = 0.0):
@@ -155,6 +162,14 @@ class Sinusoids(ReadableRepr):
     Notes
     -----
     On joints with several degrees of freedom the x_j are exponential coordinates of the second kind.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> motion = gc.references.Sinusoids(robot, [0.5, 1.0], amplitude=0.3, frequency=1.0)
+    >>> motion(0.25).q
+    array([0.8, 1.3])
     """
 
     def __init__(

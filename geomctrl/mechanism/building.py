@@ -222,6 +222,15 @@ def from_dh(
     Returns
     -------
     Robot
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> link = gc.inertia.from_com(1.0, [0.0, 0.0, 0.0], 0.01 * np.eye(3))
+    >>> arm = gc.Robot.from_dh([0.4, 0.3], [0, 0], [0, 0], [0, 0], convention="standard", inertias=[link, link])
+    >>> arm.pose([0.0, np.pi / 2], "link2")[:3, 3].round(3)
+    array([0.4, 0.3, 0. ])
     """
     columns = {k: checked(k, x, ()) for k, x in (("a", a), ("alpha", alpha), ("d", d), ("theta", theta))}
     n = mode(x.size for x in columns.values())

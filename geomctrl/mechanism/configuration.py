@@ -120,6 +120,17 @@ def integrate(robot: Mechanism, q: ArrayLike, dv: ArrayLike) -> np.ndarray:
     See Also
     --------
     difference : the inverse.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> body = gc.models.quadrotor()
+    >>> q = body.integrate(body.neutral(), np.array([0.0, 0.0, np.pi / 2, 0.0, 0.0, 0.0]))  # a quarter turn about z
+    >>> q.reshape(3, 4)[:, :3].round(3) + 0.0
+    array([[ 0., -1.,  0.],
+           [ 1.,  0.,  0.],
+           [ 0.,  0.,  1.]])
     """
     if (moved := robot._code.at(configuration.moved)(q, dv)) is not None:
         return moved
@@ -143,6 +154,15 @@ def difference(robot: Mechanism, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
     See Also
     --------
     integrate : the inverse.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> body, x = gc.models.quadrotor(), np.array([0.3, 0.2, 0.1, 1.0, 2.0, 3.0])
+    >>> q = body.neutral()
+    >>> np.allclose(body.difference(q, body.integrate(q, x)), x)
+    True
     """
     if (dv := robot._code.at(configuration.difference)(q0, q1)) is not None:
         return dv

@@ -260,6 +260,12 @@ class Joint(ReadableRepr):
         Returns
         -------
         Joint
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Joint.revolute((0, 0, 2), lower=-1.5, upper=1.5).S.ravel()
+        array([0., 0., 1., 0., 0., 0.])
         """
         return cls.helical(axis, point, 0.0, kind="revolute", **options)
 

@@ -143,6 +143,12 @@ def with_gravity(robot: R, gravity: ArrayLike) -> R:
     Returns
     -------
     Robot
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> float(abs(gc.models.two_link().with_gravity((0, 0, 0)).gravity_force([0.3, -0.5])).max())
+    0.0
     """
     require_robot("robot", robot)
     return replace(robot, gravity=gravity)

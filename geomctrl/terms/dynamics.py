@@ -105,6 +105,17 @@ def mass_matrix(robot: Mechanism, q: ArrayLike, *, threads: int = 1) -> np.ndarr
     Notes
     -----
     Ploen 1999 (36), by the composite-rigid-body algorithm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    >>> M = robot.mass_matrix(q)
+    >>> np.allclose(M, M.T) and bool(np.linalg.eigvalsh(M)[0] > 0)
+    True
+    >>> robot.mass_matrix(np.zeros((100, 2))).shape
+    (100, 2, 2)
     """
     if threads is not ONE:
         check_threads(threads)
@@ -127,6 +138,16 @@ def mass_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray
     Notes
     -----
     Ploen 1999 (28).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    >>> h = 1e-6
+    >>> difference = (robot.mass_matrix(q + h * v) - robot.mass_matrix(q - h * v)) / (2 * h)
+    >>> np.allclose(robot.mass_matrix_rate(q, v), difference)
+    True
     """
     return terms(robot, q, v).Mdot
 
@@ -144,6 +165,15 @@ def coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "
     Returns
     -------
     ndarray, shape (..., nv, nv)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    >>> N = robot.mass_matrix_rate(q, v) - 2 * robot.coriolis_matrix(q, v)
+    >>> np.allclose(N, -N.T)
+    True
     """
     return terms(robot, q, v, form).C
 
@@ -188,6 +218,15 @@ def coriolis_transpose_product(
     -----
     Because Mdot = C + C^T, the generalised momentum p = M v satisfies p' = tau + C^T v - g (De Luca and others 2006
     (7)).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    >>> x = robot.mass_matrix_product(q, v)
+    >>> np.allclose(gc.derivatives.coriolis_transpose_product(robot, q, v, x), robot.coriolis_matrix(q, v).T @ x)
+    True
     """
     require_robot("robot", robot)
     x, number = v if x is None else x, form_number(form)
@@ -253,6 +292,16 @@ def inverse_dynamics(
     -----
     Without `v_ref` this is the recursive Newton-Euler algorithm (Ploen 1999 (14)-(18)); with it, the recursion with a
     reference velocity of Slotine and Li.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    >>> a = np.array([0.5, -1.0])
+    >>> tau = robot.inverse_dynamics(q, v, a)
+    >>> np.allclose(robot.forward_dynamics(q, v, tau), a)
+    True
     """
     if threads is not ONE:
         check_threads(threads)
@@ -313,6 +362,16 @@ def forward_dynamics(
     Notes
     -----
     The articulated-body algorithm. Robots with up to ten coordinates use the mass matrix, which needs fewer operations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    >>> a = robot.forward_dynamics(q, v, np.zeros(2))
+    >>> M, Mdot, C, g = robot.terms(q, v)
+    >>> np.allclose(M @ a + C @ v + g, 0.0)
+    True
     """
     if threads is not ONE:
         check_threads(threads)

@@ -58,6 +58,14 @@ def potential_energy(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     -------
     ndarray, shape (...,)
         Energy [J]; zero if the centre of mass is at the world's origin. Springs of the model are not included.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.cart_pole()
+    >>> float(robot.potential_energy([0.0, 0.0]) - robot.potential_energy([0.0, np.pi])) > 0       # 0: upright
+    True
     """
     lead, (q,) = as_batch(robot, q=q)
     return _mechanical_state(robot, q.reshape(*lead, robot.nq), np.zeros((*lead, robot.nv)))[..., 1]
@@ -125,6 +133,15 @@ def center_of_mass(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     ------
     ArgumentError
         For wrong shapes, nan, infinity, and for a robot without mass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    >>> lifted = robot.potential_energy(q) / (9.81 * robot.parameters[:, 0].sum())
+    >>> np.allclose(robot.center_of_mass(q)[2], lifted)
+    True
     """
     _require_mass(robot)
     com = robot._code.at(momenta.center_of_mass)(q)

@@ -112,6 +112,17 @@ def jacobian(robot: Mechanism, q: ArrayLike, frame: str, representation: Represe
     Notes
     -----
     Mueller 2018 (5), (14), (18).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    >>> J = robot.jacobian(q, "link2", "hybrid")         # world axes, angular part first
+    >>> h = 1e-6
+    >>> velocity = (robot.pose(q + h * v, "link2") - robot.pose(q - h * v, "link2"))[:3, 3] / (2 * h)
+    >>> np.allclose((J @ v)[3:], velocity)
+    True
     """
     body, placement = where_is(robot, frame)
     form = representation_number(representation)
@@ -145,6 +156,16 @@ def jacobian_rate(
     Notes
     -----
     Mueller 2018 (8), (16), (27).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    >>> h = 1e-6
+    >>> difference = (robot.jacobian(q + h * v, "link2") - robot.jacobian(q - h * v, "link2")) / (2 * h)
+    >>> np.allclose(robot.jacobian_rate(q, v, "link2"), difference)
+    True
     """
     body, placement = where_is(robot, frame)
     form = representation_number(representation)

@@ -81,6 +81,16 @@ def regressor(
     ndarray, shape (..., nv, 10 nbodies)
         Ten columns for each body in the order of `Robot.parameters`. Y depends on geometry and gravity, not on the
         parameters. The column of a joint's armature would be its acceleration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    >>> a = np.array([0.5, -1.0])
+    >>> Y = robot.regressor(q, v, a)
+    >>> np.allclose(Y @ robot.parameters.ravel(), robot.inverse_dynamics(q, v, a))
+    True
     """
     if threads is not ONE:
         check_threads(threads)

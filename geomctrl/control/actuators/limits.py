@@ -30,6 +30,13 @@ class Saturation(Actuator):
     ------
     ArgumentError
         If a lower limit exceeds its upper limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import actuators
+    >>> actuators.Saturation(10.0).torque(0.0, np.array([12.0, -20.0, 3.0]), np.zeros(3), None)
+    array([ 10., -10.,   3.])
     """
 
     upper: ArrayLike

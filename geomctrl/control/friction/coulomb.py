@@ -33,6 +33,13 @@ class Friction(FrictionModel):
     Notes
     -----
     The smooth Coulomb law keeps the closed loop an ordinary differential equation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> gc.Friction(viscous=0.5, coulomb=2.0).torque(np.array([1.0, -1.0]))
+    array([ 2.5, -2.5])
     """
 
     viscous: ArrayLike = 0.0
