@@ -82,7 +82,7 @@ class Product(CheckedGroup):
         Returns
         -------
         list of ndarray
-            Arrays (..., *group.shape), one for each factor.
+            Arrays `(..., *group.shape)`, one for each factor.
         """
         return _elements(self._parts, checked("y", y, self.shape, finite=False))
 
@@ -92,7 +92,7 @@ class Product(CheckedGroup):
         Parameters
         ----------
         parts : sequence of array
-            One element (..., *group.shape) for each factor.
+            One element `(..., *group.shape)` for each factor.
 
         Returns
         -------
