@@ -19,7 +19,7 @@ from geomctrl.robot import Robot
 from geomctrl.terms.derivatives import linearize
 from geomctrl.tracing.numbers import scalar
 
-SHARE = 0.1  # fraction of the linearisation's decay rate that the nonlinear loop is required to reach
+MIN_RATE_FRACTION = 0.1  # fraction of the linearisation's decay rate that the nonlinear loop is required to reach
 DIRECTIONS, RADII = 4000, np.geomspace(1e-2, 1e2, 81)  # samples for the region of attraction
 
 
@@ -86,7 +86,7 @@ class LQR(ModelBased):
         except Exception as error:  # of slycot or scipy, depending on the solver
             raise ArgumentError(f"actuated: expected joints that stabilise q_d, got {actuated}: {error}") from None
         self.K = self.B @ K
-        self.loss = SHARE * (self.Q + K.T @ R @ K)
+        self.loss = MIN_RATE_FRACTION * (self.Q + K.T @ R @ K)
         if level is None:
             level = 0.8 * self._sampled_level()
         self.level = number("level", level, "a positive number", lambda x: x > 0.0)

@@ -19,7 +19,7 @@ from geomctrl.mechanism.states import require_vectors
 from geomctrl.robot import Robot
 from geomctrl.tracing.numbers import scalar
 
-SLACK = 1e4  # cost per unit of a violated limit
+SLACK_COST = 1e4  # cost per unit of a violated limit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,9 +141,9 @@ class QPInverseDynamics(ModelBased):
         self.rate = _positive("rate", rate)
         self.effort = _positive("share", share) * np.asarray(robot.limits.effort, float)
         soft = n + len(self.clearances)
-        self._programs = [QuadraticProgram(n, soft, 0, SLACK)]
+        self._programs = [QuadraticProgram(n, soft, 0, SLACK_COST)]
         if self.strict:
-            self._programs.append(QuadraticProgram(n, soft, 3 * len(self.tasks), SLACK))
+            self._programs.append(QuadraticProgram(n, soft, 3 * len(self.tasks), SLACK_COST))
 
     @classmethod
     def tuned(cls, tuning: Tuning) -> QPInverseDynamics:

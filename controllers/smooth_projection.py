@@ -15,7 +15,7 @@ from geomctrl.controllers._model_based import true_robot
 from geomctrl.robot import Robot
 from geomctrl.tracing.numbers import scalar
 
-EDGE = 0.1  # relative width of the transition, in radius squared
+TRANSITION_WIDTH = 0.1  # relative width of the transition, in radius squared
 
 
 class SmoothProjection(AdaptiveSliding):
@@ -61,7 +61,7 @@ class SmoothProjection(AdaptiveSliding):
     def _rate(self, g, s, z):
         x, off = self._gradient(g), self._state(z) - self.p0
         h = self.D_inverse * off
-        taken = np.clip((h.dot(off) / self.radius**2 - 1.0) / EDGE, 0.0, 1.0)
+        taken = np.clip((h.dot(off) / self.radius**2 - 1.0) / TRANSITION_WIDTH, 0.0, 1.0)
         outward, Gh = np.maximum(h.dot(x), 0.0), self.Gamma.dot(h)
         return x - taken * outward / np.maximum(h.dot(Gh), 1e-300) * Gh
 
@@ -79,5 +79,5 @@ class SmoothProjection(AdaptiveSliding):
         generator("rng", rng)
         true_robot(plant)
         x = rng.normal(size=self.p0.shape)
-        size = np.sqrt(1.0 + EDGE) * rng.uniform() ** 0.1 * self.radius
+        size = np.sqrt(1.0 + TRANSITION_WIDTH) * rng.uniform() ** 0.1 * self.radius
         return self.p0 + size * np.sqrt(self.units) * x / np.linalg.norm(x)

@@ -17,7 +17,7 @@ from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
 from geomctrl.tracing.numbers import scalar
 
-GRID = 48  # angles per turn at which the condition on the gains is evaluated
+ANGLES_PER_TURN = 48  # angles per turn at which the condition on the gains is evaluated
 
 
 class SwingUp(ModelBased):
@@ -131,7 +131,7 @@ class SwingUp(ModelBased):
     def _least_ratio(self) -> float:
         """Maximum of (E* - U) / lambda_min(P) over a grid of all angles, with prismatic joints at q_d."""
         robot, q_d = self.robot, self.q_d
-        turn = np.linspace(-np.pi, np.pi, GRID, endpoint=False)
+        turn = np.linspace(-np.pi, np.pi, ANGLES_PER_TURN, endpoint=False)
         axes = [x + turn if j.kind == "revolute" else [x] for j, x in zip(robot.joints, q_d)]
         q = np.array(list(itertools.product(*axes)))
         P = self.B.T @ robot.mass_matrix_inverse(q) @ self.B

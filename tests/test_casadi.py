@@ -309,7 +309,7 @@ def test_a_signal_with_three_axes_is_refused_by_name():
 
 def test_casadi_that_is_missing_or_too_old(monkeypatch):
     robot = models.two_link()
-    monkeypatch.setattr(casadi_functions, "OLDEST", "99.1")
+    monkeypatch.setattr(casadi_functions, "OLDEST_VERSION", "99.1")
     with pytest.raises(GeomctrlError, match=r"to_casadi needs casadi 99\.1 or newer, got 3.*geomctrl\[casadi\]"):
         robot.to_casadi()
     monkeypatch.setitem(__import__("sys").modules, "casadi", None)

@@ -24,7 +24,7 @@ from geomctrl.tracing.operations import LIBRARY
 from geomctrl.tracing.traces import Trace
 from geomctrl.tracing.untraceable import UntraceableError
 
-OLDEST = "3.6.4"  # of casadi, with all functions that are used
+OLDEST_VERSION = "3.6.4"  # of casadi, with all functions that are used
 STATES = 6  # at which a law is compared with Python
 STATE = ("tau", "z_rate", "z_next")  # outputs of a law that are no signals
 
@@ -44,7 +44,7 @@ class Matrix(NamedTuple):
 def term_to_casadi(robot: Robot, term: str, frame: str | None, representation: Representation) -> Any:
     """The casadi.Function of a term; see `Robot.to_casadi`."""
     require_robot("robot", robot)
-    casadi = optional_package("to_casadi", "casadi", "casadi", OLDEST)
+    casadi = optional_package("to_casadi", "casadi", "casadi", OLDEST_VERSION)
     requested = compiled_term(robot, term, frame, representation, others=ON_GROUP)
     trace, sizes = traced_term(robot, requested)
     inputs = [Matrix(x.name, sizes.shape(x)) for x in requested.inputs]
@@ -61,7 +61,7 @@ def term_to_casadi(robot: Robot, term: str, frame: str | None, representation: R
 
 def law_to_casadi(law: Any) -> Any:
     """The casadi.Function of a `CompiledLaw`; see `CompiledLaw.to_casadi`."""
-    casadi = optional_package("to_casadi", "casadi", "casadi", OLDEST)
+    casadi = optional_package("to_casadi", "casadi", "casadi", OLDEST_VERSION)
     inputs = [Matrix(name, shape) for name, shape in law.inputs.items()]
     outputs: list[Matrix] = []
     for name, shape in law.outputs.items():

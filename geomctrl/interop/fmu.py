@@ -35,7 +35,7 @@ from geomctrl.tracing.backends import c, c_files
 from geomctrl.tracing.untraceable import UntraceableError
 
 TEMPLATE = Path(__file__).with_name("co_simulation.c")
-OLDEST = "0.3.20"  # of fmpy, which has the headers of FMI 3.0
+OLDEST_VERSION = "0.3.20"  # of fmpy, which has the headers of FMI 3.0
 PLATFORMS = {  # platform.system(): its name in FMI, and the suffix of libraries
     "Linux": ("linux", ".so"),
     "Darwin": ("darwin", ".dylib"),
@@ -239,7 +239,7 @@ def _platform() -> tuple[str, str]:
 
 
 def _write(path: Path, model: Model) -> Path:
-    fmpy = optional_package("to_fmu", "fmpy", "fmu", OLDEST)
+    fmpy = optional_package("to_fmu", "fmpy", "fmu", OLDEST_VERSION)
     standard, (binaries, suffix) = Path(str(fmpy.__file__)).parent / "c-code", _platform()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

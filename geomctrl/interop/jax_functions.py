@@ -33,7 +33,7 @@ from geomctrl.compiler.differentiable import FIRST, PARAMETERS, Differentiable
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.tracing.backends.batches import BufferCall
 
-from .term_functions import SEVERAL, TermFunction
+from .term_functions import MIN_BATCH, TermFunction
 
 VERSIONS = "jax 0.6.2 to 0.10"  # with which the tests have run
 
@@ -166,7 +166,7 @@ def _lowered(ctx: Any, parameters: Any, *arrays: Any, function: Differentiable, 
     """A call of the handler. It computes in float64, and so does a call on float32 arrays, which are converted."""
     avals, lead = ctx.avals_in, ctx.avals_in[1].shape[:-1]
     shared = avals[0].ndim == 1
-    several = not all(isinstance(n, int) for n in lead) or math.prod(lead) > SEVERAL
+    several = not all(isinstance(n, int) for n in lead) or math.prod(lead) > MIN_BATCH
     name, work = _registered(function, shared, several)
     constants, usual = np.split(np.frombuffer(numbers.data), [len(function.constants)])
     operands = [

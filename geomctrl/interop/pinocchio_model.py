@@ -19,18 +19,18 @@ from geomctrl.mechanism.mechanism import WORLD, require_robot
 from geomctrl.models.io.urdf import PHYSICAL, build_reported
 from geomctrl.robot import Robot
 
-OLDEST = "3.3"  # version of Pinocchio that has friction, damping and armature of joints
+OLDEST_VERSION = "3.3"  # version of Pinocchio that has friction, damping and armature of joints
 SWAP = [3, 4, 5, 0, 1, 2]  # Pinocchio's twists have the linear part first
 SINGLE = ("R", "RUB", "P", "H", "RevoluteUnaligned", "RevoluteUnboundedUnaligned", "PrismaticUnaligned",
           "HelicalUnaligned")  # fmt: skip
 UNLIMITED = np.finfo(float).max  # what Pinocchio has where there is no limit
 CHAINS = ("Universal", "SphericalZYX", "Translation")  # a column of S at neutral is a joint with one degree of freedom
 IDENTITY = np.eye(3)
-SEVERAL = {"FreeFlyer": "free", "Spherical": "spherical", "Planar": "planar"}
+MULTI_DOF_JOINTS = {"FreeFlyer": "free", "Spherical": "spherical", "Planar": "planar"}
 
 
 def _the_package(caller: str) -> Any:
-    return optional_package(caller, "pinocchio", "pinocchio", OLDEST)
+    return optional_package(caller, "pinocchio", "pinocchio", OLDEST_VERSION)
 
 
 # --- the joints of a model -----------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class _Tree:
         kinds = [f for f in self.model.frames if f.parentJoint == j and f.type == self.pin.FrameType.BODY]
         if not kinds:
             return None
-        kind, B = SEVERAL.get(self.parts[j][-1].kind), kinds[0].placement.homogeneous
+        kind, B = MULTI_DOF_JOINTS.get(self.parts[j][-1].kind), kinds[0].placement.homogeneous
         same = np.array_equal(B, np.eye(4)) or kind is None
         turned = kind == "planar" and abs(B[2, 2] - 1.0) > 1e-12
         shifted = kind == "spherical" and np.array_equal(B[:3, :3], np.eye(3))
@@ -178,8 +178,8 @@ class _Tree:
 
     def joint(self, part, S):
         options = self.properties(part)
-        if part.kind in SEVERAL:
-            kind = SEVERAL[part.kind]
+        if part.kind in MULTI_DOF_JOINTS:
+            kind = MULTI_DOF_JOINTS[part.kind]
             return Joint(kind, np.eye(6) if kind == "free" else S, name=part.name, **options)
         if part.column is None and part.kind != "Mimic" and part.kind.rstrip("XYZ") not in SINGLE:
             raise ModelError(f"joint {part.name!r}: a JointModel{part.kind} is not represented")
@@ -198,7 +198,7 @@ class _Tree:
             else:
                 self.uneven.append(f"{key} of joint {part.name!r}")
         armature = np.asarray(model.armature)[part.v]
-        if part.kind in SEVERAL:
+        if part.kind in MULTI_DOF_JOINTS:
             if self.armature and armature.any():
                 raise ModelError(
                     f"joint {part.name!r}: armature: expected none at a joint with several degrees of freedom, got"
@@ -327,7 +327,7 @@ def _continuous(robot: Robot, joint: Joint) -> bool:
 def _joint_model(pin: Any, robot: Robot, joint: Joint, T: np.ndarray) -> Any:
     if joint.stiffness:
         raise ModelError(f"joint {joint.name!r}: Pinocchio has no springs")
-    several = {ours: theirs for theirs, ours in SEVERAL.items()}
+    several = {ours: theirs for theirs, ours in MULTI_DOF_JOINTS.items()}
     if joint.kind in several:
         return getattr(pin, f"JointModel{several[joint.kind]}")()
     if joint.dof != 1:

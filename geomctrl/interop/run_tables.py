@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     import pandas
     import xarray
 
-OLDEST = "2025.6"  # of xarray, as in pyproject.toml
+OLDEST_VERSION = "2025.6"  # of xarray, as in pyproject.toml
 Variable = tuple[tuple[str, ...], np.ndarray, dict[str, Any]]  # dimensions, values, attributes
 
 
 def to_xarray(run: Run) -> xarray.Dataset:
     """See `Run.to_xarray`."""
-    xarray = optional_package("Run.to_xarray", "xarray", "tables", OLDEST)
+    xarray = optional_package("Run.to_xarray", "xarray", "tables", OLDEST_VERSION)
     labels = _labels(run)
     variables = {name: _variable(name, x, labels, attributes) for name, (x, attributes) in _arrays(run).items()}
     used = {dimension for dims, _, _ in variables.values() for dimension in dims}

@@ -13,7 +13,7 @@ from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.terms.kinematics import Representation
 from geomctrl.terms.requested_terms import ON_GROUP, compare_with_python, compiled_term, differentiable_term
 
-SEVERAL = 2  # from more states on, several are evaluated at a time
+MIN_BATCH = 2  # from more states on, several are evaluated at a time
 
 
 class TermFunction(ABC):

@@ -21,7 +21,7 @@ from torch.autograd import forward_ad
 from geomctrl.compiler.differentiable import PARAMETERS, Differentiable
 from geomctrl.errors import ArgumentError, GeomctrlError
 
-from .term_functions import SEVERAL, TermFunction
+from .term_functions import MIN_BATCH, TermFunction
 
 REALS = (torch.float64, torch.float32)
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -90,7 +90,7 @@ def _operator(function: str, constants: Any, parameters: Any, arrays: Sequence[A
     term, lead = _of_name(function), arrays[0].shape[:-1]
     inputs, states = [x.contiguous() for x in (*arrays, parameters)], math.prod(lead)
     results = [torch.empty((*lead, n), dtype=torch.float64, device="cpu") for n in term.outputs]
-    _, call = term.call(shared=parameters.ndim == 1, several=states > SEVERAL)
+    _, call = term.call(shared=parameters.ndim == 1, several=states > MIN_BATCH)
     sources, targets = [x.data_ptr() for x in inputs], [y.data_ptr() for y in results]
     call(constants.data_ptr(), sources, targets, states, torch.get_num_threads())
     return results

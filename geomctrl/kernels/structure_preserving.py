@@ -43,7 +43,8 @@ from .tree import dofs_of, holds_pose, joint_twist, n_bodies, n_q, n_v
 
 
 ITERATIONS = 40  # some 6 to 10 are usual
-PATIENCE = 12  # iterations after which 1e-8 is accepted: joints nearly at rest magnify the round-off of the energy
+# After so many iterations 1e-8 is accepted, because joints nearly at rest magnify the round-off of the energy.
+STRICT_ITERATIONS = 12
 
 
 @primitive
@@ -57,7 +58,7 @@ def norm(x):
 @primitive
 def settled(i, change, last, size):
     """Whether the changes are at round-off: below 4e-16 of the unknown, or small and no longer shrinking."""
-    small = 1e-12 if i < PATIENCE else 1e-8
+    small = 1e-12 if i < STRICT_ITERATIONS else 1e-8
     return change <= 4e-16 * size or (change <= small * size and change >= 0.5 * last)
 
 

@@ -1,8 +1,9 @@
 """Numbers with tangents: from them a kernel computes its results and their rates of change.
 
-A number x that moves at the rate dx is the complex x + i STEP dx; products and quotients of such numbers have the rate
-of theirs in the imaginary part (the complex step of Squire and Trapp 1998), exact to round-off, since nothing is
-subtracted and STEP^2 is below all digits. On symbols it is a pair of them, `tracing.duals`.
+A number x that moves at the rate dx is the complex number x + i h dx with h = TANGENT_STEP. Products and quotients of
+such numbers have their rate, times h, in the imaginary part (the complex step of Squire and Trapp 1998). The rate is
+exact to round-off, because nothing is subtracted and h^2 is below all digits. On symbols such a number is a pair of
+them, see `tracing.duals`.
 """
 
 from typing import Any
@@ -10,13 +11,14 @@ from typing import Any
 from .primitives import primitive
 from .screws import Pose, Twist, cross, rot
 
-STEP = 2.0**-250  # its square vanishes for speeds up to 1e60, and it does not underflow for speeds down to 1e-200
+# Its square vanishes for speeds up to 1e60, and it does not underflow for speeds down to 1e-200.
+TANGENT_STEP = 2.0**-250
 
 
 @primitive
 def moving(x, dx) -> Any:
-    """x + i STEP dx."""
-    return complex(x, STEP * dx)
+    """x + i TANGENT_STEP dx."""
+    return complex(x, TANGENT_STEP * dx)
 
 
 @primitive
@@ -27,7 +29,7 @@ def place_of(x):
 
 @primitive
 def tangent(x):
-    return x.imag * (1.0 / STEP)
+    return x.imag * (1.0 / TANGENT_STEP)
 
 
 @primitive

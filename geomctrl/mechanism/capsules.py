@@ -113,7 +113,7 @@ def _exit_of_box(p0, p1, lower, upper):
 
 
 THICKNESS = 0.05  # of the chain's length
-SAME = 1e-6  # m: ends nearer than this are one
+SAME_POINT_DISTANCE = 1e-6  # m: ends nearer than this are one
 
 
 class Capsule(NamedTuple):
@@ -202,6 +202,8 @@ def _away(start: np.ndarray, points: list[np.ndarray]) -> list[np.ndarray]:
     """The points that are not at the start, each once."""
     out: list[np.ndarray] = []
     for p in points:
-        if np.linalg.norm(p - start) > SAME and all(np.linalg.norm(p - x) > SAME for x in out):
+        if np.linalg.norm(p - start) > SAME_POINT_DISTANCE and all(
+            np.linalg.norm(p - x) > SAME_POINT_DISTANCE for x in out
+        ):
             out.append(p)
     return out

@@ -17,7 +17,7 @@ from geomctrl.integrators.march import Step
 from geomctrl.integrators.tableaus import Tableau
 from geomctrl.kernels import marches
 from geomctrl.kernels.marches import DONE, NOT_CONVERGED, SINGULAR
-from geomctrl.kernels.structure_preserving import ITERATIONS, PATIENCE
+from geomctrl.kernels.structure_preserving import ITERATIONS, STRICT_ITERATIONS
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.robot import Robot
@@ -69,7 +69,7 @@ class Midpoint:
                 F = tau - self.midpoint_torque(t, h, q, x)
                 error = np.linalg.norm(F)
                 reach = np.abs(x - x0).max() if full else reach
-                if reach <= (1e-15 if i < PATIENCE else 1e-11) * size or error <= 1e-15 * np.linalg.norm(tau):
+                if reach <= (1e-15 if i < STRICT_ITERATIONS else 1e-11) * size or error <= 1e-15 * np.linalg.norm(tau):
                     q[:], v[:] = q1, v1
                     return DONE
             elif best == np.inf:

@@ -22,7 +22,7 @@ from geomctrl.mechanism.states import as_batch
 from geomctrl.robot import Robot
 
 IDENTITY = np.eye(6)
-CHUNK = 4096  # steps for each kernel call; in between, Ctrl-C, `progress` and errors are handled
+STEPS_PER_CALL = 4096  # steps for each kernel call; in between, Ctrl-C, `progress` and errors are handled
 REASONS = {
     NOT_FINITE: "the state overflows: halve dt",
     TURNED: "a joint turns by 2 pi within the step, where dexp^-1 is singular: halve dt",
@@ -97,7 +97,7 @@ def march_compiled(
         if shortened and k == steps - 1:
             last, h = steps, t_end - k * dt
         else:
-            last, h = min(k + CHUNK, steps - shortened), float(dt)
+            last, h = min(k + STEPS_PER_CALL, steps - shortened), float(dt)
         result, k = method.march(robot._model, method.numbers(h), torque, k, last, q, v, every, q_out, v_out)
         if result != DONE:
             reason = failure(method.name, result, h, k * dt)

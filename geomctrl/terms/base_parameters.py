@@ -38,7 +38,7 @@ SYMBOLS = ("m{0}", "m{0} c{0}x", "m{0} c{0}y", "m{0} c{0}z", "Ixx{0}", "Ixy{0}",
 # Order in which a body's parameters are preferred as names of base parameters: first moments and products of
 # inertia are easier to read than masses, and this is the order that textbooks' grouped parameters come in.
 KEEP_FIRST = (1, 2, 9, 4, 5, 7, 8, 3, 6, 0)
-TIE = 1e-12  # relative: by how much a column must exceed the one to its left if both are equally independent
+TIE_TOLERANCE = 1e-12  # relative: by how much a column must exceed the one to its left if both are equally independent
 EXACT = 1e-9  # relative singular value below which a rank of O(1) geometry counts as deficient
 
 
@@ -161,7 +161,7 @@ def reduce_columns(Y: np.ndarray, tolerance: float = 1e-9) -> BaseParameters:
     scale = np.linalg.norm(Y, axis=0)
     zero = scale <= 1e-12 * scale.max(initial=0.0)
     scale[zero] = 1.0
-    scale /= 1.0 + TIE * np.arange(len(scale))
+    scale /= 1.0 + TIE_TOLERANCE * np.arange(len(scale))
     factors: Any = qr(np.where(zero, 0.0, Y / scale), mode="r", pivoting=True)
     R, order = factors[0][: Y.shape[1]], factors[1]
     diagonal = np.abs(np.diag(R))

@@ -27,8 +27,8 @@ from geomctrl.tracing.untraceable import UntraceableError, caller
 
 from .kinematics import jacobian, pose
 
-SHARE = 0.99  # a start is given up if more than this share of the error is left after PATIENCE steps
-PATIENCE = 8
+MAX_ERROR_FRACTION = 0.99  # a start is given up if more of the error is left after STEPS_PER_CHECK steps
+STEPS_PER_CHECK = 8
 MU, MIN_MU, MAX_MU = 1e-2, 1e-8, 1e8
 LEAST_SHARE = 1e-12  # of E^T E, where it is singular, as it always is for redundant robots
 
@@ -193,9 +193,9 @@ def _descent(
 ) -> tuple[np.ndarray, float, int]:
     """Return (q, residual, steps): iterate from q until the errors are within the tolerance or stop decreasing."""
     e, residual = _errors(robot, targets, q)
-    cost, mu, history = float(e @ e), MU, [np.inf] * PATIENCE
+    cost, mu, history = float(e @ e), MU, [np.inf] * STEPS_PER_CHECK
     for step in range(max_steps):
-        if residual <= tolerance or cost > SHARE**2 * history[step] or mu > MAX_MU:
+        if residual <= tolerance or cost > MAX_ERROR_FRACTION**2 * history[step] or mu > MAX_MU:
             return q, residual, step
         history.append(cost)
         E = _derivative(robot, targets, q)

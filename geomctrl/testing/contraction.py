@@ -30,7 +30,7 @@ from .settings import Region
 MEASURED = """from geomctrl.testing.contraction import contraction_at
 
 print(contraction_at(controller, plant, metric, t, q, v, z))"""
-STEP = 1e-4
+DIFFERENCE_STEP = 1e-4
 
 Metric = Callable[..., Any] | Any  # P (n, n), or (t, q, v, z) -> P
 
@@ -139,7 +139,7 @@ class Variations:
         f, A = self.field_and_jacobian(x)
         P = self.checked_metric(x)
         lower = self.checked_metric
-        P_rate = derivative(lambda s: lower(self._moved(x, s, f)), STEP)
+        P_rate = derivative(lambda s: lower(self._moved(x, s, f)), DIFFERENCE_STEP)
         B = P @ A
         return float(eigh(0.5 * (B + B.T + P_rate), P, eigvals_only=True)[-1])
 
@@ -158,7 +158,7 @@ class Variations:
             own = [] if x.z is None else np.ravel(x.z)
             numbers = self.traced(x.t, np.concatenate((x.q, x.v, own, [0.0])))
             return numbers[:n], numbers[n:].reshape(n, n)
-        columns = [derivative(lambda s, e=e: self.field(self._moved(x, 0.0, e, s)), STEP) for e in np.eye(n)]
+        columns = [derivative(lambda s, e=e: self.field(self._moved(x, 0.0, e, s)), DIFFERENCE_STEP) for e in np.eye(n)]
         return self.field(x), np.column_stack(columns)
 
     def field(self, x: State) -> np.ndarray:

@@ -23,7 +23,7 @@ from geomctrl.robot import Robot
 
 from .settings import PARTS, Region
 
-REACH = 3.0  # half width of the box in spreads; normally distributed random states are truncated there
+MAX_SPREADS = 3.0  # half width of the box in spreads; normally distributed random states are truncated there
 STATE_KINDS = ("about", "within", "corner", "part", "few")  # kinds of random states
 MAX_ZEROS = 12  # zeros that are printed one by one
 MIN_LOG_DISPLACEMENT = -3.0  # smallest distance from the equilibrium for partial displacements: log10 of spreads
@@ -104,7 +104,7 @@ class Domain:
     @cached_property
     def scale(self) -> np.ndarray:
         """Typical size of each coordinate (dim,), zero if fixed; a tenth of the interval for time."""
-        size = np.maximum(-self.lower, self.upper) / REACH
+        size = np.maximum(-self.lower, self.upper) / MAX_SPREADS
         size[0] = 0.1 * (self.upper[0] - self.lower[0])
         return np.where(self.upper > self.lower, size, 0.0)
 
@@ -268,7 +268,7 @@ def box(sizes: Mapping[str, int], region: Region, times: tuple[float, float], ow
             if (side[0] > 0.0).any() or (side[1] < 0.0).any():
                 raise ArgumentError(f"domain: expected the equilibrium, 0, within {name}'s, got {domain[name]!r:.80}")
         else:
-            half = REACH * _spread(name, n, spreads.get(name, 0.5)) * (own if name == "z" else 1.0)
+            half = MAX_SPREADS * _spread(name, n, spreads.get(name, 0.5)) * (own if name == "z" else 1.0)
             side = np.array([-half, half])
         sides.append(side)
     lower, upper = np.hstack(sides)

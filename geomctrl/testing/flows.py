@@ -25,8 +25,8 @@ from .domain import State
 from .lyapunov_rate import continuous, settled_derivative
 from .settings import Port
 
-STEP = 4e-3  # s, the first step of the differences, which are halved until they converge
-ENOUGH = 1e-9  # convergence tolerance, relative to S per second
+FIRST_STEP = 4e-3  # s, the first step of the differences, which are halved until they converge
+CONVERGENCE_TOLERANCE = 1e-9  # convergence tolerance, relative to S per second
 
 Function = Callable[..., Any]  # (t, q, v, z, plant) -> a number
 
@@ -150,9 +150,13 @@ class Flow:
             return settled(lambda s: float(self.value(State(t, q, v + s * more, z), plant)[0]))
 
         def settled(f: Callable[[float], float]) -> float:
-            return settled_derivative(f, STEP, ENOUGH * (abs(S) + 1e-9))[0]
+            return settled_derivative(f, FIRST_STEP, CONVERGENCE_TOLERANCE * (abs(S) + 1e-9))[0]
 
-        slope = settled(along) if t > STEP else settled_derivative(along, STEP, ENOUGH * abs(S), one_sided=True)[0]
+        slope = (
+            settled(along)
+            if t > FIRST_STEP
+            else settled_derivative(along, FIRST_STEP, CONVERGENCE_TOLERANCE * abs(S), one_sided=True)[0]
+        )
         if self.port is None:
             return Rates(S, promised, slope, np.zeros(0), np.zeros(0))
         B = self.port.torques(robot, q)

@@ -24,7 +24,7 @@ from .lyapunov_rate import LyapunovClaim
 from .settings import Region
 
 ZERO = 1e-12  # relative to V where z is displaced by its own size; smaller values of V are zero
-STEP = 1e-6  # of differences, relative to the size of z
+DIFFERENCE_STEP = 1e-6  # of differences, relative to the size of z
 
 
 def start_of(
@@ -94,8 +94,8 @@ class Equilibria:
                 return np.zeros(len(w))
             if exact is not None and exact.has_gradients:
                 return exact.gradients(moved(w))[1][0][at_z] * size / V
-            steps = STEP * np.eye(len(w))
-            return np.array([(value(moved(w + e)) - value(moved(w - e))) / (2.0 * STEP * V) for e in steps])
+            steps = DIFFERENCE_STEP * np.eye(len(w))
+            return np.array([(value(moved(w + e)) - value(moved(w - e))) / (2.0 * DIFFERENCE_STEP * V) for e in steps])
 
         w, least = np.zeros(len(size)), V
         for _ in range(4):  # restarts, because near zero V is the square of the remaining error

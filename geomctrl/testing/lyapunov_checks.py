@@ -14,7 +14,7 @@ from .shrinking import literal, shrunk
 
 NEGLIGIBLE = 1e-12  # relative to typical V: smaller values are zero
 POSITIVE = 1e-10  # relative to |rate| + V / s: larger rates are positive
-NEAR = 1e-6  # relative to typical V: smaller differences are rounding
+V_TOLERANCE = 1e-6  # relative to typical V: smaller differences are rounding
 MIN_POSITIVE_DISTANCE = 0.05  # spreads: distance from the equilibrium beyond which V must be positive
 MAX_RATE_ERROR = 1e-2  # relative to |rate| + V / s: with a larger error dV/dt is useless
 
@@ -94,7 +94,7 @@ class Checks:
 
     def size(self, V: float, rate: float) -> float:
         """Reference for errors of dV/dt: |rate| + V / s, plus a fraction of typical V near the equilibrium."""
-        return abs(rate) + abs(V) + NEAR * self.typical
+        return abs(rate) + abs(V) + V_TOLERANCE * self.typical
 
     def distance(self, x: State) -> float:
         """Distance of x from the equilibrium in spreads, by its largest coordinate; infinite if z was drawn."""

@@ -23,7 +23,7 @@ from geomctrl.tracing.symbols import UntraceableError
 from .counterexample import Counterexample
 from .domain import State
 
-STEP = 8e-3  # [s] first step of the differences, which are halved until they converge
+FIRST_STEP = 8e-3  # [s] first step of the differences, which are halved until they converge
 HALVINGS = 14
 NOISE_STEPS = 4  # number of smallest steps that estimate the noise of V
 AGREEMENT = 1e-6  # between differences and exact rate, relative to |rate| + V / s, besides the differences' own error
@@ -110,8 +110,8 @@ class LyapunovClaim:
     def along(self, x: State, enough: float = 1e-9) -> LyapunovAt:
         """The rate by differences, which converge to `enough` relative to |rate| + V / s."""
         V, promised = self.at(x)
-        one_sided = x.t < 1e-3 * STEP
-        step = STEP if one_sided else min(STEP, x.t)
+        one_sided = x.t < 1e-3 * FIRST_STEP
+        step = FIRST_STEP if one_sided else min(FIRST_STEP, x.t)
         actual, error = settled_derivative(self.onward(x), step, enough * (abs(promised) + abs(V)), one_sided)
         return LyapunovAt(V, promised, actual, error)
 

@@ -112,7 +112,8 @@ class Jumps:
         return self.promise.value(self._state(a, b, s))
 
 
-SHARES = {"rate": 0.2, "derivative": 0.35, "definite": 0.1, "zeros": 0.2, "jumps": 0.15}  # fractions of the evaluations
+# Fractions of the evaluations.
+BUDGET_SHARES = {"rate": 0.2, "derivative": 0.35, "definite": 0.1, "zeros": 0.2, "jumps": 0.15}
 START_KINDS = ("within", "about", "within", "corner", "within", "part", "within", "few")  # kinds of random starts
 COMPARED_STATES = 20  # states at which exact rates are compared with differences
 NOISE = 1e-11  # relative to |rate| + V / s: smaller errors of dV/dt are rounding
@@ -145,7 +146,7 @@ class LyapunovSearch:
         self.continuous = exact is not None and not switches and is_continuous_everywhere(exact.loop)
         for share, part in (("zeros", zeros), *[("jumps", jumps)] * (not self.continuous)):
             try:
-                part.run(int(SHARES[share] * self.budget))
+                part.run(int(BUDGET_SHARES[share] * self.budget))
             finally:
                 self.evaluations += part.evaluations
                 self.starts += part.starts
@@ -164,7 +165,7 @@ class LyapunovSearch:
             lambda x: objective(x, False)[0],
             self.domain,
             self.rng,
-            max(1, int(SHARES[share] * self.budget)),
+            max(1, int(BUDGET_SHARES[share] * self.budget)),
             slope=(lambda x: objective(x, True)) if sloped else None,
             ways=START_KINDS,
             enough=enough,

@@ -19,13 +19,13 @@ from geomctrl.integrators.driver import steps
 from geomctrl.integrators.step_control import Adaptive
 
 from .counterexample import Counterexample, paste
-from .domain import REACH, Domain, Point, State
+from .domain import MAX_SPREADS, Domain, Point, State
 from .lyapunov_checks import NEGLIGIBLE, Checks
 from .lyapunov_rate import flat
-from .search import MAX_DIFFERENCES, STEP
+from .search import DIFFERENCE_STEP, MAX_DIFFERENCES
 from .shrinking import literal
 
-RADII = (0.2, 1.0, 2.0, REACH)  # of shells, in spreads; the last one touches the bounds of the domain
+SHELL_RADII = (0.2, 1.0, 2.0, MAX_SPREADS)  # of shells, in spreads; the last one touches the bounds of the domain
 STARTS = 3  # per shell
 DESCENTS = 12  # from the whole domain
 MIN_DISTANCE = 0.1  # spreads: a descent that ends closer has found the equilibrium
@@ -57,8 +57,8 @@ class Zeros:
         active = self.domain.free[self.domain.free > 0]
         if not len(active) or budget < 1:
             return
-        share = max(10, budget // (STARTS * len(RADII) + DESCENTS))
-        for radius in (*(r for r in RADII for _ in range(STARTS)), *(None,) * DESCENTS):
+        share = max(10, budget // (STARTS * len(SHELL_RADII) + DESCENTS))
+        for radius in (*(r for r in SHELL_RADII for _ in range(STARTS)), *(None,) * DESCENTS):
             descent = _Descent(self, active) if radius is None else _Shell(self, radius, active)
             point, least = descent.least(share)
             self.evaluations += descent.evaluations
@@ -279,7 +279,7 @@ class _Descent:
             V, g = self._value(w), np.zeros(len(w))
             for k in range(len(w)):
                 e = np.zeros(len(w))
-                e[k] = STEP * size
+                e[k] = DIFFERENCE_STEP * size
                 g[k] = (self._value(w + e) - self._value(w - e)) / (2.0 * e[k])
         else:
             self.evaluations += 1

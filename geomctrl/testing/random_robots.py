@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # an optional dependency
     from hypothesis.strategies import SearchStrategy
 
 KINDS = ("revolute", "prismatic", "helical", "cylindrical", "planar", "spherical", "free")
-LARGEST = 3.0  # rad, m, and their rates
+MAX_COORDINATE = 3.0  # rad, m, and their rates
 
 
 @named_arguments()
@@ -230,7 +230,7 @@ def _vectors(robot: Robot) -> SearchStrategy[np.ndarray]:
             k = draw(st.integers(0, 2001))  # 0: only zeros follow, so that a robot can lose joints while it shrinks
             if k == 0:
                 break
-            x[i] = (k // 2 if k % 2 == 0 else -(k // 2)) * LARGEST / 1000
+            x[i] = (k // 2 if k % 2 == 0 else -(k // 2)) * MAX_COORDINATE / 1000
         return x
 
     return vector()

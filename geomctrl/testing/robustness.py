@@ -37,7 +37,7 @@ from .settings import Region, region_of
 
 MAX_CORNERS = 64
 ROUNDS = 3  # rounds of the search along one parameter at a time
-ALONG = (0.0, 0.25, 0.5, 0.75, 1.0)  # fractions of an interval
+FRACTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)  # fractions of an interval
 
 Measure = Callable[[Rates], float]
 
@@ -248,7 +248,7 @@ class _ParameterSearch:
         for _ in range(ROUNDS):
             before = best
             for k, name in enumerate(self.names):
-                for part in ALONG:
+                for part in FRACTIONS:
                     values = np.array(list(best.parameters.values()))
                     values[k] = lower[k] + part * (upper[k] - lower[k])
                     if values[k] != best.parameters[name]:

@@ -106,7 +106,7 @@ Slope = Callable[[State], tuple[float, np.ndarray]]
 
 ASCENTS = 8  # number of starts for ascents
 MAX_DIFFERENCES = 12  # coordinates per gradient by differences
-STEP = 1e-4  # of differences, in spreads
+DIFFERENCE_STEP = 1e-4  # of differences, in spreads
 STEPS = 60  # per ascent
 MIN_GAIN = 1e-6  # smallest relative gain for which an ascent by differences continues
 MAX_SECONDS = 600.0  # processor time after which any search ends
@@ -248,7 +248,7 @@ class _Search:
         """The gradient in spreads, by central differences that stay inside the box."""
         out = np.zeros(len(active))
         for j, k in enumerate(active):
-            h = STEP * self.domain.scale[k]
+            h = DIFFERENCE_STEP * self.domain.scale[k]
             sides = []
             for step in (h, -h):
                 x = point.x.copy()

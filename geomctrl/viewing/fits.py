@@ -21,7 +21,7 @@ POINTS = 1200  # points of a curve: minimum and maximum in each of half as many 
 DOTS = 400  # largest number of dots that are drawn as shapes in an SVG; more are rasterised
 LAGS = 100
 BINS = 24  # bins of velocity, with equal numbers of samples
-REACH = 1.8  # range of the parameter axis, in units of their sizes
+AXIS_RANGE = 1.8  # range of the parameter axis, in units of their sizes
 
 
 @dataclass(frozen=True)
@@ -246,18 +246,18 @@ def intervals(
         _marks(ax, other[1] / size, y, PREDICTED, "x", other[0])
     _marks(ax, nominal / size, y, RESIDUAL, "|", "model given")
     ax.set_yticks(y, [shortened(name, letters) for name in estimate.names], fontsize=6)
-    ax.set_xlim(-REACH - 0.35, REACH + 0.35)
+    ax.set_xlim(-AXIS_RANGE - 0.35, AXIS_RANGE + 0.35)
     ax.set_ylim(-1, len(estimate.names))
     ax.set_xlabel("in sizes: the greater of |value| and 3 std", fontsize=8)
 
 
 def _marks(ax: Axes, x: np.ndarray, y: np.ndarray, color: str, mark: str, label: str) -> None:
-    outside = np.abs(x) > REACH
+    outside = np.abs(x) > AXIS_RANGE
     ax.plot(x[~outside], y[~outside], mark, ms=5.5, mew=1.5, color=color, label=label, zorder=3)
     for value, height in zip(x[outside], y[outside]):
         side = 1.0 if value > 0.0 else -1.0
-        ax.plot(side * REACH, height, ">" if side > 0.0 else "<", ms=4.5, color=color, zorder=3)
-        ax.annotate(f"{value:.3g}", (side * REACH, height), (side * 4, 0), textcoords="offset points",
+        ax.plot(side * AXIS_RANGE, height, ">" if side > 0.0 else "<", ms=4.5, color=color, zorder=3)
+        ax.annotate(f"{value:.3g}", (side * AXIS_RANGE, height), (side * 4, 0), textcoords="offset points",
                     ha="left" if side > 0.0 else "right", va="center", fontsize=5.5, color=color)  # fmt: skip
 
 

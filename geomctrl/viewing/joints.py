@@ -8,10 +8,10 @@ from geomctrl.mechanism.configuration import integrate, neutral, single_coordina
 from geomctrl.mechanism.mechanism import Mechanism
 
 TURN, SLIDE = 0.8, 0.2  # rad, m: range of a joint without limits, to either side
-EDGE = 0.05  # margin, relative to the range
+AXIS_MARGIN = 0.05  # margin, relative to the range
 WIDE_TURN, WIDE_SLIDE = np.pi, 0.5  # rad, m: range of sliders about zero if there is no limit
 PERIOD, MAX_SECONDS = 1.5, 40.0  # s: of one coordinate, of all coordinates
-STEP = 1 / 30  # s
+FRAME_PERIOD = 1 / 30  # s
 
 
 def rest(robot: Mechanism) -> np.ndarray:
@@ -19,7 +19,7 @@ def rest(robot: Mechanism) -> np.ndarray:
     q, lower, upper = neutral(robot).copy(), robot.limits.lower, robot.limits.upper
     for q_at, v_at in zip(*single_coordinates(robot)):
         low, high = lower[v_at], upper[v_at]
-        edge = EDGE * (high - low) if np.isfinite(high - low) else 0.0
+        edge = AXIS_MARGIN * (high - low) if np.isfinite(high - low) else 0.0
         inside = low + edge <= q[q_at] <= high - edge
         q[q_at] = q[q_at] if inside else 0.5 * (low + high) if np.isfinite(high - low) else np.clip(q[q_at], low, high)
     return q
@@ -36,7 +36,7 @@ def joint_tour(robot: Mechanism) -> tuple[np.ndarray, np.ndarray]:
     for q_at, v_at in zip(*single_coordinates(robot)):
         down[v_at] = min(room[v_at], q0[q_at] - robot.limits.lower[v_at])
         up[v_at] = min(room[v_at], robot.limits.upper[v_at] - q0[q_at])
-    t = np.arange(0.0, robot.nv * period + 0.5 * STEP, STEP)
+    t = np.arange(0.0, robot.nv * period + 0.5 * FRAME_PERIOD, FRAME_PERIOD)
     k = np.minimum((t / period).astype(int), robot.nv - 1)
     s = np.sin(2 * np.pi * (t / period - k))
     moved = np.zeros((len(t), robot.nv))

@@ -20,7 +20,7 @@ from .visuals import meshes
 COLOURS = {"link": (205, 209, 216), "joint": (60, 64, 72)}
 Colour = tuple[int, int, int]
 BASE, GHOST, TRAIL, FORCE, MOMENT = (96, 100, 108), (0, 158, 115), (0, 114, 178), (213, 94, 0), (204, 121, 167)
-FAINT = 0.25  # opacity of the desired robot
+DESIRED_OPACITY = 0.25  # opacity of the desired robot
 MAX_ARROW_LENGTH = 0.35  # length of the longest arrow, relative to the robot's reach
 MIN_ARROW_LENGTH = 0.01  # length relative to the longest arrow below which arrows are not drawn
 VIEW, FIELD = np.array([1.0, -1.1, 0.5]), np.radians(40.0)  # direction of the camera, field of view
@@ -141,8 +141,8 @@ class Scene:
             clear = mesh.opacity if mesh.opacity < 1.0 else None
             add.add_mesh_simple(
                 f"/{name}/{mesh.body}/{n}" if mesh.body >= 0 else f"/{name}/base{n}", mesh.vertices, mesh.faces,
-                color=ghost or own, opacity=FAINT if ghost else clear, side="double" if mesh.colour else "front",
-                cast_shadow=not ghost,
+                color=ghost or own, opacity=DESIRED_OPACITY if ghost else clear,
+                side="double" if mesh.colour else "front", cast_shadow=not ghost,
             )  # fmt: skip
         return frames
 

@@ -8,14 +8,14 @@ from matplotlib.figure import Figure
 from .samples import Samples
 from .style import CYCLE, cells, heading, new_figure, style_axes, thinned
 
-ELSEWHERE = ("lyapunov", "lyapunov_rate", "e")  # signals that other pictures show
+SHOWN_ELSEWHERE = ("lyapunov", "lyapunov_rate", "e")  # signals that other pictures show
 MAX_SIGNALS = 24
 LINES = 8  # largest number of entries of one signal; those that change most are drawn
 
 
 def figure(run: Samples) -> Figure | None:
     """A panel for each signal without a picture of its own; for an array the entries that change most."""
-    drawn = {name: x for name, x in run.signals.items() if name not in ELSEWHERE and np.size(x)}
+    drawn = {name: x for name, x in run.signals.items() if name not in SHOWN_ELSEWHERE and np.size(x)}
     if not drawn:
         return None
     columns, rows = cells(min(len(drawn), MAX_SIGNALS))

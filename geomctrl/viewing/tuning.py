@@ -21,8 +21,8 @@ from .live import RATE
 from .scene import GHOST, Scene, all_poses, end_effector
 from .server import serve, stop
 
-STEP = 0.002  # of a slider from 0 to 1
-SAME = 1e-6  # positions that differ by less are one
+SLIDER_STEP = 0.002  # of a slider from 0 to 1
+SAME_POSITION = 1e-6  # positions that differ by less are one
 NOW, PINS = "#0072B2", ("#D55E00", "#009E73", "#CC79A7", "#8C8C8C")
 COLOURS = {"held": "#00875A", "VIOLATED": "#C62828", "UNRESOLVED": "#B26A00"}
 NEUTRAL = "#555"
@@ -92,7 +92,7 @@ class TuningPage:
         self._actions.on_click(lambda event: acts[event.target.value]())
         self._playing = gui.add_checkbox("play", True)
         end = f"{self.session.controls.t_end:g} s"
-        self._time = gui.add_slider("time", 0.0, 1.0, STEP, 0.0, marks=((0.0, "0"), (1.0, end)))
+        self._time = gui.add_slider("time", 0.0, 1.0, SLIDER_STEP, 0.0, marks=((0.0, "0"), (1.0, end)))
         self._time.on_update(lambda _: self._seek())
         self._sliders: dict[str, Any] = {}
         self._folders: dict[str, Any] = {}
@@ -118,7 +118,7 @@ class TuningPage:
             marks = [mark for mark in marks if abs(mark[0] - position) > LABEL_ROOM] + [(position, "edge")]
         settings = self.session.settings
         slider = self._server.gui.add_slider(
-            _label(control, settings), 0.0, 1.0, STEP, control.position(settings[control.key]), marks=marks,
+            _label(control, settings), 0.0, 1.0, SLIDER_STEP, control.position(settings[control.key]), marks=marks,
             hint=f"{control.key}, from {control.low:.4g} to {control.high:.4g}", order=old.order if old else None,
         )  # fmt: skip
         if old is not None:
@@ -176,7 +176,7 @@ class TuningPage:
 
     def _moved(self, key: str) -> None:
         control, position = self.session.controls[key], self._sliders[key].value
-        if abs(position - control.position(self.session.settings[key])) > SAME:
+        if abs(position - control.position(self.session.settings[key])) > SAME_POSITION:
             self.session.change(key, control.at(position))
 
     def _undo(self) -> None:
@@ -278,7 +278,7 @@ class TuningPage:
             for key, slider in self._sliders.items():
                 control = self.session.controls[key]
                 position = control.position(settings[key])
-                if self.session.is_quiet and abs(slider.value - position) > STEP:
+                if self.session.is_quiet and abs(slider.value - position) > SLIDER_STEP:
                     slider.value = position
                 slider.label = _label(control, settings)
 

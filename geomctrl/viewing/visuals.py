@@ -20,9 +20,9 @@ from geomctrl.mechanism.origin import Shape
 from .shapes import Mesh, capsules, reach
 
 MAX_TRIANGLES = 40_000  # largest number of triangles of a robot
-CREASE = np.radians(35.0)  # angle between neighbouring triangles above which their edge looks sharp
+SHARP_ANGLE = np.radians(35.0)  # angle between neighbouring triangles above which their edge looks sharp
 MILLIMETRE_RATIO = 100.0  # a mesh that is larger than its robot by this factor is probably in mm
-MENTIONED = 4  # missing files that one warning lists
+MAX_LISTED_FILES = 4  # missing files that one warning lists
 DEFAULT = (205, 209, 216)
 
 Triangles = tuple[np.ndarray, np.ndarray]  # vertices (n, 3), faces (m, 3)
@@ -40,10 +40,10 @@ def meshes(robot: Mechanism) -> list[Mesh]:
     drawn, unread = _drawn(shapes)
     missing += unread
     if missing:
-        more = f" and {len(missing) - MENTIONED} more" if len(missing) > MENTIONED else ""
+        more = f" and {len(missing) - MAX_LISTED_FILES} more" if len(missing) > MAX_LISTED_FILES else ""
         instead = "capsules" if not drawn else "capsules where nothing else is left of a body"
-        said = f"{robot.name}: not there, or not readable: {', '.join(missing[:MENTIONED])}{more}; drawn as {instead}"
-        warnings.warn(said, stacklevel=2)
+        files = ", ".join(missing[:MAX_LISTED_FILES]) + more
+        warnings.warn(f"{robot.name}: not there, or not readable: {files}; drawn as {instead}", stacklevel=2)
     _doubt_units(robot, shapes, drawn)
     if not drawn:
         return capsules(robot)
@@ -230,7 +230,7 @@ def creased(V: np.ndarray, F: np.ndarray) -> Triangles:
     edges, owner = edges[order], owner[order]
     pair = np.flatnonzero((edges[1:] == edges[:-1]).all(axis=1))
     a, b = owner[pair], owner[pair + 1]
-    smooth = np.einsum("ij,ij->i", normals[a], normals[b]) > np.cos(CREASE)
+    smooth = np.einsum("ij,ij->i", normals[a], normals[b]) > np.cos(SHARP_ANGLE)
     a, b = a[smooth], b[smooth]
     graph = coo_array((np.ones(len(a), np.int8), (a, b)), shape=(len(F), len(F)))
     patch = connected_components(graph, directed=False)[1]

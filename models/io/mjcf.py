@@ -23,7 +23,7 @@ from geomctrl.robot import Robot
 
 IGNORABLE = ("armature", "stiffness", "damping", "equality", "tendon", "gravcomp", "fluid", "flex", "plugin")
 UNLIMITED = 1e10  # MuJoCo's largest number: it stands for infinity if a joint has a limit on its other side only
-MENTIONED = 6  # elements that an error message lists for each reason
+MAX_LISTED = 6  # elements that an error message lists for each reason
 
 
 @named_arguments()
@@ -216,8 +216,8 @@ def _check_represented(mujoco, lines, m, ignore):
     refused = {key: where for key, where in _beyond(mujoco, lines, m) if where and key not in ignore}
     if refused:
         reasons = "; ".join(
-            f"{key} of {', '.join(where[:MENTIONED])}"
-            + f" and {len(where) - MENTIONED} more" * (len(where) > MENTIONED)
+            f"{key} of {', '.join(where[:MAX_LISTED])}"
+            + f" and {len(where) - MAX_LISTED} more" * (len(where) > MAX_LISTED)
             for key, where in refused.items()
         )
         raise ModelError(f"can not be represented: {reasons}. Load with ignore={tuple(refused)} to leave it out")

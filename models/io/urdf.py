@@ -33,7 +33,7 @@ from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 
 PHYSICAL = ("reported", "required", "unchecked")
-MENTIONED = 8  # entries that one warning lists
+MAX_LISTED = 8  # entries that one warning lists
 
 
 @named_arguments()
@@ -162,8 +162,8 @@ def build_reported(label: str, bodies: list[Body], physical: str, level: int = 3
 
 
 def _first_messages(messages: list[str]) -> str:
-    more = f"; and {len(messages) - MENTIONED} more" if len(messages) > MENTIONED else ""
-    return "; ".join(messages[:MENTIONED]) + more
+    more = f"; and {len(messages) - MAX_LISTED} more" if len(messages) > MAX_LISTED else ""
+    return "; ".join(messages[:MAX_LISTED]) + more
 
 
 def _impossible(bodies: list[Body]) -> list[str]:

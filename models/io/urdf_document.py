@@ -37,10 +37,18 @@ ATTRIBUTES = {
 STRICT = ("origin", "axis", "mass", "inertia")  # an unknown attribute here would silently change a frame or a mass
 
 # Elements that real files also contain, for viewers, simulators and drives.
-LOOKS = ("visual", "collision", "contact", "surface", "material", "sensor", "gazebo")
+APPEARANCE_TAGS = ("visual", "collision", "contact", "surface", "material", "sensor", "gazebo")
 OTHER_ELEMENTS = {
     "robot": ("material", "gazebo", "transmission", "sensor", "ros2_control", "plugin", "mujoco", "group"),
-    "link": (*LOOKS, "collision_checking", "self_collision_checking", "self_filter", "kinematic", "gravity", "verbose"),
+    "link": (
+        *APPEARANCE_TAGS,
+        "collision_checking",
+        "self_collision_checking",
+        "self_filter",
+        "kinematic",
+        "gravity",
+        "verbose",
+    ),
     "joint": ("sensor", "gazebo", "hardwareInterface"),
 }
 OTHER_ATTRIBUTES = {

@@ -124,7 +124,7 @@ def _colour(material: Any) -> Any:
     return tuple(rgba) if len(rgba) == 4 else None
 
 
-SIDE = 4  # maximum number of capsules along each short side of a box
+MAX_CAPSULES_PER_SIDE = 4  # maximum number of capsules along each short side of a box
 
 
 def collision_capsules(
@@ -238,9 +238,9 @@ def _box(size: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, float]]:
     along, b, c = np.argsort(-size, kind="stable")
     if size[c] <= 0.0:
         return [(np.zeros(3), np.zeros(3), float(size[c]))]  # the caller raises the error
-    n = min(SIDE, max(1, round(float(size[b] / size[c]))))
+    n = min(MAX_CAPSULES_PER_SIDE, max(1, round(float(size[b] / size[c]))))
     cell = size[b] / n
-    m = min(SIDE, max(1, round(float(size[c] / cell))))
+    m = min(MAX_CAPSULES_PER_SIDE, max(1, round(float(size[c] / cell))))
     out = []
     for i in range(n):
         for j in range(m):

@@ -11,7 +11,7 @@ import geomctrl as gc
 from geomctrl import models, so3, testing
 from geomctrl.control.references import Sinusoids
 from geomctrl.errors import ArgumentError
-from geomctrl.testing.domain import REACH, STATE_KINDS, Domain, Point, State, box
+from geomctrl.testing.domain import MAX_SPREADS, STATE_KINDS, Domain, Point, State, box
 from geomctrl.testing.lyapunov_rate import settled_derivative
 from geomctrl.testing.search import _Search, worst
 from geomctrl.testing.settings import Region
@@ -65,7 +65,7 @@ def test_normal_states_have_the_spread_that_is_asked_for():
     drawn = np.array([domain.random(np.random.default_rng(k), "about").x for k in range(400)])
     assert_close(drawn[:, 1:5].std(axis=0), [0.1, 1.0, 2.0, 2.0], 0.1)
     assert not drawn[:, 5:].any()
-    assert_close(domain.upper[1:], REACH * np.array([0.1, 1.0, 2.0, 2.0, 0.0, 0.0, 0.0]), 1e-15)
+    assert_close(domain.upper[1:], MAX_SPREADS * np.array([0.1, 1.0, 2.0, 2.0, 0.0, 0.0, 0.0]), 1e-15)
     assert domain.names == ["q", "v"]
 
 

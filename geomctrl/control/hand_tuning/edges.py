@@ -13,7 +13,7 @@ from .controls import Control, Controls
 from .outcomes import outcome_of
 
 BISECTIONS = 12
-GRID = 7  # values of each control of a map
+VALUES_PER_CONTROL = 7  # values of each control of a map
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def map_region(
 ) -> Region | None:
     """Verdicts on a grid over the ranges of two controls; None if `stopped` returns True between two rows."""
     values = [_values(controls[key]) for key in (x, y)]
-    verdicts = np.zeros((GRID, GRID))
+    verdicts = np.zeros((VALUES_PER_CONTROL, VALUES_PER_CONTROL))
     for j, b in enumerate(values[1]):
         if stopped():
             return None
@@ -97,4 +97,4 @@ def map_region(
 
 
 def _values(control: Control) -> np.ndarray:
-    return np.array([control.at(p) for p in np.linspace(0.0, 1.0, GRID)])
+    return np.array([control.at(p) for p in np.linspace(0.0, 1.0, VALUES_PER_CONTROL)])

@@ -32,7 +32,7 @@ from .closed_form import ClosedForm, norm_of_bounds, trilinear_norm_of_bounds
 
 JOINTS = 3  # at most
 BATCH = 1024  # boxes at once
-STEP = 2.0**-12  # rad or m, of central differences, whose error is bounded like all else
+DIFFERENCE_STEP = 2.0**-12  # rad or m, of central differences, whose error is bounded like all else
 ROUNDING = 1e-11  # of the closed form's bound: ten thousand times the error of A(c) in double precision
 
 
@@ -149,7 +149,7 @@ def quantity_of(name: str, robot: Mechanism, measure: Measure, closed: ClosedFor
     off = np.zeros(n)
     if name == "k_C":
         third = np.array([norm(entries(k, k, k)) if is_nonzero[k] else 0.0 for k in range(n)])
-        off = STEP**2 / 6.0 * third + ROUNDING * size * np.array(is_nonzero)
+        off = DIFFERENCE_STEP**2 / 6.0 * third + ROUNDING * size * np.array(is_nonzero)
     derivative = {
         "m1": lambda q: derivatives.mass_matrix_derivative(robot, q),
         "m2": lambda q: derivatives.mass_matrix_derivative(robot, q),
@@ -173,9 +173,9 @@ def _entries(name: str, closed: ClosedForm) -> Callable[..., np.ndarray]:
 def _central_differences(robot: Mechanism, measure: Measure, is_nonzero: list[bool], q: np.ndarray) -> np.ndarray:
     """dA/dq_k for the coordinates on which A depends."""
     there = []
-    for k, step in enumerate(STEP * np.eye(robot.nv)):
+    for k, step in enumerate(DIFFERENCE_STEP * np.eye(robot.nv)):
         sides = [measure.array(robot, q + s * step) for s in (1.0, -1.0)] if is_nonzero[k] else [np.zeros(1)] * 2
-        there.append(np.broadcast_to((sides[0] - sides[1]) / (2.0 * STEP), (len(q), *[robot.nv] * 3)))
+        there.append(np.broadcast_to((sides[0] - sides[1]) / (2.0 * DIFFERENCE_STEP), (len(q), *[robot.nv] * 3)))
     return np.stack(there, axis=-1)
 
 
