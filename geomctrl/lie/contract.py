@@ -58,51 +58,181 @@ class LieGroup(Protocol):
         ...
 
     def compose(self, a: np.ndarray, b: np.ndarray, /) -> np.ndarray:
-        """Return the product a b."""
+        """Return the product a b.
+
+        Parameters
+        ----------
+        a, b : array
+            Group elements.
+
+        Returns
+        -------
+        array
+            Group element.
+        """
         ...
 
     def inverse(self, a: np.ndarray, /) -> np.ndarray:
-        """Return the element a^-1."""
+        """Return a^-1.
+
+        Parameters
+        ----------
+        a : array
+            Group element, with any leading batch axes.
+
+        Returns
+        -------
+        array
+            Group element.
+        """
         ...
 
     def exp(self, x: np.ndarray, /) -> np.ndarray:
-        """Return the element exp(x) for x (..., dim)."""
+        """Return exp(x).
+
+        Parameters
+        ----------
+        x : array (..., dim)
+            Vector of the algebra.
+
+        Returns
+        -------
+        array
+            Group element.
+        """
         ...
 
     def log(self, a: np.ndarray, /) -> np.ndarray:
-        """Return the vector x (..., dim) with exp(x) = a."""
+        """Return the vector x with exp(x) = a.
+
+        Parameters
+        ----------
+        a : array
+            Group element, with any leading batch axes.
+
+        Returns
+        -------
+        array (..., dim)
+            Unique for rotations by less than pi.
+        """
         ...
 
     def Ad(self, a: np.ndarray, /) -> np.ndarray:
-        """Return the matrix (..., dim, dim) of x -> vee(a hat(x) a^-1)."""
+        """Return the matrix of x -> vee(a hat(x) a^-1).
+
+        Parameters
+        ----------
+        a : array
+            Group element, with any leading batch axes.
+
+        Returns
+        -------
+        array (..., dim, dim)
+        """
         ...
 
     def ad(self, x: np.ndarray, /) -> np.ndarray:
-        """Return the matrix (..., dim, dim) of the bracket y -> [x, y]."""
+        """Return the matrix of the bracket y -> [x, y].
+
+        Parameters
+        ----------
+        x : array (..., dim)
+            Vector of the algebra.
+
+        Returns
+        -------
+        array (..., dim, dim)
+        """
         ...
 
     def dexp(self, x: np.ndarray, /) -> np.ndarray:
-        """Return the right-trivialised differential of exp at x, (..., dim, dim)."""
+        """Return the right-trivialised differential of exp at x.
+
+        Parameters
+        ----------
+        x : array (..., dim)
+            Vector of the algebra.
+
+        Returns
+        -------
+        array (..., dim, dim)
+            d/dt exp(x) = (dexp(x) xdot) exp(x).
+        """
         ...
 
     def dexp_inv(self, x: np.ndarray, /) -> np.ndarray:
-        """Return the inverse of `dexp(x)`, (..., dim, dim)."""
+        """Return the inverse of `dexp(x)`.
+
+        Parameters
+        ----------
+        x : array (..., dim)
+            Vector of the algebra.
+
+        Returns
+        -------
+        array (..., dim, dim)
+        """
         ...
 
     def dexp_inv_mul(self, x: np.ndarray, y: np.ndarray, /) -> np.ndarray:
-        """Return dexp_inv(x) @ y, (..., dim)."""
+        """Return dexp_inv(x) @ y.
+
+        Parameters
+        ----------
+        x, y : array (..., dim)
+            Vectors of the algebra.
+
+        Returns
+        -------
+        array (..., dim)
+        """
         ...
 
     def advance(self, y: np.ndarray, x: np.ndarray, /) -> np.ndarray:
-        """Return y exp(x): the element y moved by x, in body-fixed axes."""
+        """Return y exp(x): the element y moved by x, in body-fixed axes.
+
+        Parameters
+        ----------
+        y : array
+            Group element.
+        x : array (..., dim)
+            Vector of the algebra.
+
+        Returns
+        -------
+        array
+            Group element.
+        """
         ...
 
     def residual(self, a: np.ndarray, /) -> np.ndarray:
-        """Return a distance (...) of a from the group, 0 for group elements."""
+        """Return a distance of an array from the group.
+
+        Parameters
+        ----------
+        a : array
+            Of the shape of an element.
+
+        Returns
+        -------
+        array (...)
+            0 for group elements.
+        """
         ...
 
     def random(self, rng: np.random.Generator, /) -> np.ndarray:
-        """Return a random element."""
+        """Return a random element.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array
+            Group element.
+        """
         ...
 
 
@@ -220,7 +350,13 @@ def require_rotation(name: str, R: np.ndarray) -> None:
 
 @dataclass(frozen=True)
 class Rn(CheckedGroup):
-    """R^n with addition: elements and algebra vectors are (..., n)."""
+    """R^n with addition: elements and algebra vectors are (..., n).
+
+    Parameters
+    ----------
+    n : int
+        Dimension, >= 0.
+    """
 
     n: int
 

@@ -55,7 +55,17 @@ class Actuator(ReadableRepr):
             require_arguments(cls, name, arguments)
 
     def inputs(self, outputs: int) -> int:
-        """Number of inputs for a number of outputs (rule 2)."""
+        """Return the number of inputs (rule 2).
+
+        Parameters
+        ----------
+        outputs : int
+            Number of outputs.
+
+        Returns
+        -------
+        int
+        """
         return outputs
 
     def start(self, w: np.ndarray) -> np.ndarray | None:
@@ -63,23 +73,96 @@ class Actuator(ReadableRepr):
         return None
 
     def torque(self, t: float, u: np.ndarray, w: np.ndarray, x: np.ndarray | None) -> np.ndarray:
-        """Outputs tau (outputs,) for inputs u (inputs,) (rule 1)."""
+        """Return the outputs (rule 1).
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        u : array (inputs,)
+            Inputs of the actuator.
+        w : array (outputs,)
+            Speeds of the outputs [rad/s, m/s].
+        x : array (n,) or None
+            State of the actuator.
+
+        Returns
+        -------
+        array (outputs,)
+            Torques for joints [N m, N], or the inputs of the next actuator.
+        """
         raise NotImplementedError(f"{type(self).__name__}.torque")
 
     def state_rate(self, t: float, u: np.ndarray, w: np.ndarray, x: Any) -> np.ndarray:
-        """Time derivative (n,) of the actuator's state (rule 3)."""
+        """Return the time derivative of the actuator's state (rule 3).
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        u : array (inputs,)
+            Inputs of the actuator.
+        w : array (outputs,)
+            Speeds of the outputs [rad/s, m/s].
+        x : array (n,) or None
+            State of the actuator.
+
+        Returns
+        -------
+        array (n,)
+        """
         raise NotImplementedError(f"{type(self).__name__}.state_rate")
 
     def speed(self, w: np.ndarray, x: np.ndarray | None) -> np.ndarray:
-        """Speed (inputs,) conjugate to the inputs (rule 4)."""
+        """Return the speeds conjugate to the inputs (rule 4).
+
+        Parameters
+        ----------
+        w : array (outputs,)
+            Speeds of the outputs [rad/s, m/s].
+        x : array (n,) or None
+            State of the actuator.
+
+        Returns
+        -------
+        array (inputs,)
+        """
         return w
 
     def stored_energy(self, x: Any) -> float:
-        """Energy stored in the actuator [J] (rule 5)."""
+        """Return the energy stored in the actuator (rule 5).
+
+        Parameters
+        ----------
+        x : array (n,) or None
+            State of the actuator.
+
+        Returns
+        -------
+        float
+            [J].
+        """
         return 0.0
 
     def storage_power(self, t: float, u: np.ndarray, w: np.ndarray, x: Any) -> float:
-        """Power into that store [W] (rule 5)."""
+        """Return the power into the stored energy (rule 5).
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        u : array (inputs,)
+            Inputs of the actuator.
+        w : array (outputs,)
+            Speeds of the outputs [rad/s, m/s].
+        x : array (n,) or None
+            State of the actuator.
+
+        Returns
+        -------
+        float
+            [W].
+        """
         return 0.0
 
 

@@ -30,11 +30,37 @@ class Sampled(Actuator):
         return u
 
     def memory(self, inputs: int) -> np.ndarray:
-        """Initial memory (m,)."""
+        """Return the initial memory.
+
+        Parameters
+        ----------
+        inputs : int
+            Number of inputs.
+
+        Returns
+        -------
+        array (m,)
+        """
         return np.zeros(0)
 
     def output(self, u: Any, memory: Any, period: float) -> tuple[Any, Any]:
-        """Output (inputs,) of a step, and the memory (m,) for the next step."""
+        """Compute the output of a step.
+
+        Parameters
+        ----------
+        u : array (inputs,)
+            Inputs.
+        memory : array (m,)
+            Memory from the step before.
+        period : float
+            Length of the step [s].
+
+        Returns
+        -------
+        output : array (inputs,)
+        memory : array (m,)
+            For the next step.
+        """
         return u, memory
 
 

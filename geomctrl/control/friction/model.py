@@ -57,42 +57,157 @@ class FrictionModel(ReadableRepr):
             require_arguments(cls, name, arguments)
 
     def torque(self, v: np.ndarray, load: Any = None, x: Any = None) -> np.ndarray:
-        """Friction torques (nv,), positive if they oppose a positive velocity (rule 1)."""
+        """Return the friction torques (rule 1).
+
+        Parameters
+        ----------
+        v : array (nv,)
+            Joint velocities [rad/s, m/s].
+        load : array (nv,), optional
+            Torques that the actuators transmit to the joints [N m, N].
+        x : array (n,), optional
+            State of the model.
+
+        Returns
+        -------
+        array (nv,)
+            [N m, N], positive if they oppose a positive velocity.
+        """
         raise NotImplementedError(f"{type(self).__name__}.torque")
 
     def start(self, v: np.ndarray) -> np.ndarray | None:
-        """Initial state (n,) at joint velocities v, None without state (rule 2)."""
+        """Return the initial state (rule 2).
+
+        Parameters
+        ----------
+        v : array (nv,)
+            Joint velocities [rad/s, m/s].
+
+        Returns
+        -------
+        array (n,) or None
+            None for a model without a state.
+        """
         return None
 
     def state_rate(self, v: np.ndarray, load: Any, x: Any) -> np.ndarray:
-        """Time derivative (n,) of the state (rule 2)."""
+        """Return the time derivative of the state (rule 2).
+
+        Parameters
+        ----------
+        v : array (nv,)
+            Joint velocities [rad/s, m/s].
+        load : array (nv,), optional
+            Torques that the actuators transmit to the joints [N m, N].
+        x : array (n,), optional
+            State of the model.
+
+        Returns
+        -------
+        array (n,)
+        """
         raise NotImplementedError(f"{type(self).__name__}.state_rate")
 
     def stored_energy(self, x: Any) -> float:
-        """Stored energy [J] (rule 3)."""
+        """Return the stored energy (rule 3).
+
+        Parameters
+        ----------
+        x : array (n,)
+            State of the model.
+
+        Returns
+        -------
+        float
+            [J].
+        """
         return 0.0
 
     def dissipation(self, v: np.ndarray, load: Any = None, x: Any = None) -> float:
-        """Power that becomes heat [W] (rule 3)."""
+        """Return the power that becomes heat (rule 3).
+
+        Parameters
+        ----------
+        v : array (nv,)
+            Joint velocities [rad/s, m/s].
+        load : array (nv,), optional
+            Torques that the actuators transmit to the joints [N m, N].
+        x : array (n,), optional
+            State of the model.
+
+        Returns
+        -------
+        float
+            [W].
+        """
         return self.power(v, load, x)
 
     def columns(self, v: np.ndarray, load: Any = None) -> np.ndarray:
-        """Matrix (..., nv, p) with torque = columns @ parameters (rule 4)."""
+        """Return the matrix that maps the parameters to the torques, of a model that is linear in them (rule 4).
+
+        Parameters
+        ----------
+        v : array (..., nv)
+            Joint velocities [rad/s, m/s].
+        load : array (..., nv), optional
+            Torques that the actuators transmit to the joints [N m, N].
+
+        Returns
+        -------
+        array (..., nv, p)
+            torque = columns @ parameters.
+        """
         raise ArgumentError(f"friction: {type(self).__name__} is not linear in its parameters")
 
     def parameters(self, nv: int) -> np.ndarray:
-        """Parameters (p,) of a model that is linear in them (rule 4)."""
+        """Return the parameters of a model that is linear in them (rule 4).
+
+        Parameters
+        ----------
+        nv : int
+            Number of velocity coordinates.
+
+        Returns
+        -------
+        array (p,)
+        """
         raise ArgumentError(f"friction: {type(self).__name__} is not linear in its parameters")
 
     def check(self, nv: int) -> None:
-        """Raise ArgumentError unless the model fits nv velocity coordinates (rule 5)."""
+        """Check that the model fits a robot (rule 5).
+
+        Parameters
+        ----------
+        nv : int
+            Number of velocity coordinates of the robot.
+
+        Raises
+        ------
+        ArgumentError
+            If it does not.
+        """
         count("nv", nv)
         for name, x in vars(self).items():
             if not name.startswith("_") and isinstance(x, np.ndarray) and x.shape not in ((), (nv,)):
                 raise ArgumentError(f"friction: {name}: expected a number or ({nv},) numbers, got shape {x.shape}")
 
     def power(self, v: np.ndarray, load: Any = None, x: Any = None) -> float:
-        """The power that friction takes from the joints, v . torque [W]."""
+        """Return the power that friction takes from the joints, v . torque.
+
+        Parameters
+        ----------
+        v : array (nv,)
+            Joint velocities [rad/s, m/s].
+        load : array (nv,), optional
+            Torques that the actuators transmit to the joints [N m, N].
+        x : array (n,), optional
+            State of the model.
+
+        Returns
+        -------
+        float
+            [W].
+        """
         return scalar((v * self.torque(v, load, x)).sum())
 
     @property

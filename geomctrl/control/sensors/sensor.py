@@ -94,14 +94,46 @@ class Sensor(ReadableRepr):
         return other
 
     def check(self, plant: Any) -> None:
-        """Raise ArgumentError if the sensor does not fit the plant (rule 2)."""
+        """Check that the sensor fits a plant (rule 2).
+
+        Parameters
+        ----------
+        plant : Plant
+            The plant.
+
+        Raises
+        ------
+        ArgumentError
+            If it does not.
+        """
 
     def outputs(self, robot: Robot) -> dict[str, tuple[int, ...]]:
-        """Return the outputs as {name: shape} (rule 3)."""
+        """Return what the sensor measures (rule 3).
+
+        Parameters
+        ----------
+        robot : Robot
+            The true robot.
+
+        Returns
+        -------
+        dict of str to tuple of int
+            {name: shape} of each output.
+        """
         raise NotImplementedError
 
     def draws(self, robot: Robot) -> int:
-        """Return the number of standard normal random numbers per sample (rule 4)."""
+        """Return the number of standard normal random numbers per sample (rule 4).
+
+        Parameters
+        ----------
+        robot : Robot
+            The true robot.
+
+        Returns
+        -------
+        int
+        """
         return 0
 
     def start(self, truth: Truth, period: float) -> np.ndarray:
@@ -111,11 +143,45 @@ class Sensor(ReadableRepr):
     def measure(
         self, truth: Truth, memory: np.ndarray, draws: np.ndarray, period: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return all outputs in one array, and the memory for the next sample (rule 6)."""
+        """Measure at a sample (rule 6).
+
+        Parameters
+        ----------
+        truth : Truth
+            True quantities at the sample.
+        memory : array (m,)
+            Memory from the sample before.
+        draws : array (draws,)
+            Standard normal random numbers.
+        period : float
+            Sampling period [s].
+
+        Returns
+        -------
+        outputs : array
+            All outputs, in the order of `outputs`.
+        memory : array (m,)
+            For the next sample.
+        """
         raise NotImplementedError
 
     def between(self, robot: Robot, y0: np.ndarray, y1: np.ndarray, s: float) -> np.ndarray:
-        """Interpolate at the fraction s from y0 to y1 (rule 7)."""
+        """Interpolate between the outputs of two samples, for delays that are no multiple of the period (rule 7).
+
+        Parameters
+        ----------
+        robot : Robot
+            The true robot.
+        y0, y1 : array
+            Outputs of two samples.
+        s : float
+            Fraction from y0 to y1, 0 to 1.
+
+        Returns
+        -------
+        array
+            Outputs.
+        """
         return (1.0 - s) * y0 + s * y1
 
 
