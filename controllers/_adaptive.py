@@ -89,7 +89,18 @@ class AdaptiveSliding(ModelBased):
 
     @classmethod
     def tuned(cls, tuning: Tuning) -> Self:
-        """Lambda and K = kappa_i D_i as for `Passivity`; the fastest `rate` that a step can follow; zero friction."""
+        """Return the law with gains for a robot.
+
+        Parameters
+        ----------
+        tuning : control.tuning.Tuning
+            Robot, motion and design of the gains.
+
+        Returns
+        -------
+        Controller
+            Lambda and K = kappa_i D_i as for `Passivity`; the fastest `rate` that a step can follow; zero friction.
+        """
         instance("tuning", tuning, Tuning, "a Tuning")
         load = [tuning.load_body or tuning.robot.body_names[-1]]
         options: dict[str, Any] = {"adapt": load if tuning.adapt == "load" else tuning.adapt}
@@ -174,7 +185,17 @@ class AdaptiveSliding(ModelBased):
         return np.concatenate((p, friction))
 
     def estimate(self, z) -> np.ndarray:
-        """Inertial parameters (nbodies, 10) with the estimate z inserted."""
+        """Return the inertial parameters of all bodies with an estimate inserted.
+
+        Parameters
+        ----------
+        z : array (n,)
+            State of the controller.
+
+        Returns
+        -------
+        array (nbodies, 10)
+        """
         return np.array(self._parameters(checked("z", self._state(z), self.p0.shape))).reshape(-1, 10)
 
     def _sliding_energy(self, t, q, v, z, plant):

@@ -112,11 +112,35 @@ class FilteredAdaptation(AdaptiveSliding):
         return of.W, of.W.dot(self._true(plant)) - of.y
 
     def true_parameters(self, plant: Plant) -> np.ndarray:
-        """The plant's parameters, with filters in steady state at the beginning of the reference."""
+        """Return the plant's parameters, with filters in steady state at the beginning of the reference.
+
+        Parameters
+        ----------
+        plant : Plant
+            The true plant.
+
+        Returns
+        -------
+        array
+            A state of the controller.
+        """
         return self.settled(0.0, plant)
 
     def settled(self, t: float, plant: Plant) -> np.ndarray:
-        """The state with V = 0 on the reference at time t: filters in steady state if the reference rests there."""
+        """Return the state with V = 0 on the reference.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        plant : Plant
+            The true plant.
+
+        Returns
+        -------
+        array
+            A state of the controller; filters are in steady state if the reference rests at that time.
+        """
         q, v, _ = self._desired(t)
         true = self._true(plant)
         of = self._regression(q, v, self._with_filters(true))
@@ -127,7 +151,20 @@ class FilteredAdaptation(AdaptiveSliding):
         return np.zeros(self.more)
 
     def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray:
-        """Random estimates and filter states for tests; the filter states need not correspond to a motion."""
+        """Return random estimates and filter states for tests.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+        plant : Plant
+            The true plant.
+
+        Returns
+        -------
+        array
+            A state of the controller; the states of the filters need not correspond to a motion.
+        """
         generator("rng", rng)
         true, nv = self._true(plant), self.robot.nv
         size = np.where(true != 0.0, np.abs(true), np.median(np.abs(true)))

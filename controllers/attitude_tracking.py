@@ -88,14 +88,43 @@ class AttitudeTracking(ModelBased):
         return Command(self.distribution @ torque, None, {"e": x.e_R, "Psi": x.Psi})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        """V and the rate of the proof at a state, evaluated with the plant's robot."""
+        """Return V and the rate of the proof, evaluated with the plant's robot.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        q, v : array (nq,), (nv,)
+            State of the robot.
+        z : array or None
+            State of the controller.
+        plant : Plant
+            The true plant.
+
+        Returns
+        -------
+        Lyapunov
+        """
         x, c = self._attitude_error(t, q, v), self.c
         momentum = self._inertia(true_robot(plant), q) @ x.e_Omega
         V = 0.5 * x.e_Omega.dot(momentum) + self.kR * x.Psi + c * x.e_R.dot(momentum)
         return Lyapunov(scalar(V), scalar(c * x.e_R_rate.dot(momentum) - attitude_loss(x, self.kR, self.kOmega, c)))
 
     def in_domain(self, t: float, q: np.ndarray, v: np.ndarray) -> bool:
-        """Whether 1/2 e_Omega . J e_Omega + kR Psi < 2 kR. It does not grow, so that Psi < 2 and the proof holds."""
+        """Return whether the proof holds from a state on.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        q, v : array (nq,), (nv,)
+            State of the robot.
+
+        Returns
+        -------
+        bool
+            Whether 1/2 e_Omega . J e_Omega + kR Psi < 2 kR. This energy does not grow, so Psi stays below 2.
+        """
         x = self._attitude_error(t, q, v)
         return bool(0.5 * x.e_Omega @ self._inertia(self.robot, q) @ x.e_Omega + self.kR * x.Psi < 2.0 * self.kR)
 

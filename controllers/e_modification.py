@@ -62,5 +62,16 @@ class EModification(AdaptiveSliding):
         return Lyapunov(value, -0.5 * (loss + self.nu * scalar(np.sqrt(loss)) * self._squared(z, plant)))
 
     def allowance(self, plant: Plant) -> float:
-        """c [W], the bound on V' minus the rate of `lyapunov`."""
+        """Return c of the bound V' <= rate + c.
+
+        Parameters
+        ----------
+        plant : Plant
+            The true plant.
+
+        Returns
+        -------
+        float
+            [W].
+        """
         return 0.125 * (self.nu * self._squared(self.p0, plant)) ** 2

@@ -56,10 +56,23 @@ def to_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.nd
 
 
 def from_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Convert (q, v) of a pinocchio.Model of the same robot to (q (..., nq), v (..., nv)): the inverse of
-    `to_pinocchio`.
+    """Convert a state of Pinocchio: the inverse of `to_pinocchio`.
 
-    The angle of a continuous joint is returned within [-pi, pi].
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    model : pinocchio.Model
+        Model of the same robot.
+    q, v : array_like, shape (..., model.nq), (..., model.nv)
+        Its configuration and velocity.
+
+    Returns
+    -------
+    q : ndarray, shape (..., nq)
+        Configuration [rad, m]; the angle of a continuous joint is within [-pi, pi].
+    v : ndarray, shape (..., nv)
+        Velocity [rad/s, m/s].
     """
     _require_model(robot, model, "pinocchio.Model", PINOCCHIO)
     lead, x, u = _their_state(model, q=q, v=v)
@@ -143,10 +156,24 @@ def _in_world(match: MatchedJoint, q: np.ndarray) -> np.ndarray:
 
 
 def from_mujoco(robot: Robot, model, qpos: ArrayLike, qvel: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Convert (qpos, qvel) of a mujoco.MjModel of the same robot to (q (..., nq), v (..., nv)): the inverse of
-    `to_mujoco`.
+    """Convert a state of MuJoCo: the inverse of `to_mujoco`.
 
-    The coordinates of joints that follow others, which MuJoCo keeps by constraints, are not read.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    model : mujoco.MjModel
+        Model of the same robot.
+    qpos, qvel : array_like, shape (..., model.nq), (..., model.nv)
+        Its configuration and velocity. The coordinates of joints that follow others, which MuJoCo keeps by
+        constraints, are not read.
+
+    Returns
+    -------
+    q : ndarray, shape (..., nq)
+        Configuration [rad, m].
+    v : ndarray, shape (..., nv)
+        Velocity [rad/s, m/s].
     """
     _require_model(robot, model, "mujoco.MjModel", MUJOCO)
     lead, x, u = _their_state(model, qpos=qpos, qvel=qvel)

@@ -33,7 +33,24 @@ def _signal_names(robot: Robot) -> dict[str, list[str]]:
 
 
 def to_state(robot: Robot, q: ArrayLike, v: ArrayLike, q0: ArrayLike | None = None) -> np.ndarray:
-    """Return x = (log(q0^-1 q), v) (..., 2 nv) for q (..., nq), v (..., nv); q0 (nq,) is neutral by default."""
+    """Return the state of a control system for a configuration and a velocity.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    q0 : array_like, shape (nq,), optional
+        Origin of the coordinates. Default: neutral.
+
+    Returns
+    -------
+    ndarray, shape (..., 2 nv)
+        x = (log(q0^-1 q), v).
+    """
     lead, (q, v) = as_batch(robot, q=q, v=v)
     base = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
     x = np.concatenate((difference(robot, np.tile(base, (len(q), 1)), q), v), axis=-1)

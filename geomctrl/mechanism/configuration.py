@@ -62,6 +62,12 @@ def neutral(robot: Mechanism) -> np.ndarray:
     Returns
     -------
     ndarray, shape (nq,)
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.models.two_link().neutral()
+    array([0., 0.])
     """
     require_robot("robot", robot)
     q = np.zeros(robot.nq)

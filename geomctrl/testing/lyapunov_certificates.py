@@ -141,9 +141,27 @@ def region_of_attraction(
 ) -> LyapunovCertificate:
     """Find and prove the largest level of V, approximately, whose sublevel set lies in the box and satisfies the claim.
 
-    Use it if the inequality of `certify_lyapunov` does not hold on the whole box, for example with torque limits. The
-    search starts at the level of the lowest sampled violation (`LyapunovCertificate.sampled`) and decreases in steps of
-    a few per cent until a level is proved. Arguments and exceptions are those of `certify_lyapunov`.
+    Use it if the inequality of `certify_lyapunov` does not hold on the whole box, for example with torque limits.
+
+    Parameters
+    ----------
+    controller, plant, box, outside, parameters, rate, offset, budget
+        As for `certify_lyapunov`.
+
+    Returns
+    -------
+    LyapunovCertificate
+        Its `level` is the proved one, `sampled` the level of the lowest violation that was sampled.
+
+    Raises
+    ------
+    ArgumentError, UntraceableError
+        As `certify_lyapunov`.
+
+    Notes
+    -----
+    The search starts at the level of the lowest sampled violation and decreases in steps of a few per cent until a
+    level is proved.
     """
     if box_of(box).times is not None:
         raise ArgumentError(f"box: expected a Box without `times`, because those end, got {box!r:.80}")

@@ -166,13 +166,27 @@ def largest_certified_control_dt(
     longest: float = 0.1,
     budget: Budget | int = 20_000,
 ) -> float:
-    """Return a control_dt [s] for which `certify_sampled` proves that V falls; 10 % more is not proved.
+    """Return a sampling period for which `certify_sampled` proves that V falls; 10 % more is not proved.
 
-    The result lies between `shortest` and `longest` and is found by bisection. It is a lower estimate of the longest
-    period with this property, where `largest_control_dt` is an upper one. Arguments and exceptions are those of
-    `certify_sampled`.
+    Parameters
+    ----------
+    controller, plant, box, outside
+        As for `certify_sampled`.
+    shortest, longest : float
+        Range of periods [s]. Defaults: 1e-4 and 0.1.
+    budget : Budget or int
+        As for `certify_sampled`.
 
-    Raises ArgumentError if the claim is not proved at `shortest`.
+    Returns
+    -------
+    float
+        [s], found by bisection. It is a lower estimate of the longest period with this property, where
+        `largest_control_dt` is an upper one.
+
+    Raises
+    ------
+    ArgumentError
+        If the claim is not proved at `shortest`, and as `certify_sampled`.
     """
     low, high = _seconds("shortest", shortest), _seconds("longest", longest)
     if not low < high:
