@@ -26,7 +26,7 @@ MAXIMUM = {
     "identification": 43,
     "inertia": 11,
     "integrators": 7,
-    "interop": 14,
+    "interop": 13,
     "measures": 9,
     "models": 15,
     "monitors": 12,

@@ -17,6 +17,7 @@ from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD, require_robot
 from geomctrl.models.io.urdf import PHYSICAL, build_reported
+from geomctrl.models.io.xml_text import unique_name
 from geomctrl.robot import Robot
 
 OLDEST_VERSION = "3.3"  # version of Pinocchio that has friction, damping and armature of joints
@@ -129,7 +130,7 @@ class _Tree:
         self.shifts = [np.eye(4) if f is None else f.placement.homogeneous for f in self.own]  # T_joint_body
         taken = {WORLD, *(f.name for f in model.frames if f.type == pin.FrameType.BODY)}
         self.names = [
-            f.name if f and f.name != WORLD else _unique(str(n), taken) for f, n in zip(self.own, model.names)
+            f.name if f and f.name != WORLD else unique_name(str(n), taken) for f, n in zip(self.own, model.names)
         ]
         self.bodies = [body for j in range(1, model.njoints) for body in self.chain(j)]
 
@@ -222,16 +223,10 @@ class _Tree:
             at_origin = j == 0 and f.name == WORLD and np.array_equal(M, np.eye(4))
             if k and not own and not at_origin and f.type != self.pin.FrameType.JOINT:
                 kind = {"fixed_joint": "joint", "op_frame": "frame"}.get(f.type.name.lower(), f.type.name.lower())
-                name = f.name if f.name not in taken else _unique(f"{f.name}_{kind}", taken)
+                name = f.name if f.name not in taken else unique_name(f"{f.name}_{kind}", taken)
                 taken.add(name)
                 out.append((name, self.names[j] if j else WORLD, se3.inverse(self.shifts[j]) @ M))
         return out
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 # --- to Pinocchio --------------------------------------------------------------------------------------------------

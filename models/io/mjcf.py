@@ -17,7 +17,7 @@ from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
-from geomctrl.models.io.xml_text import locate, read_xml
+from geomctrl.models.io.xml_text import locate, read_xml, unique_name
 from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 
@@ -200,13 +200,7 @@ def body_names(model: Any) -> list[str]:
 
 def _all_named(kind, names):
     taken = set(names)
-    return [name or _unique(f"{kind}{k}", taken) for k, name in enumerate(names)]
-
-
-def _unique(name, taken):
-    while name in taken:
-        name += "_"
-    return name
+    return [name or unique_name(f"{kind}{k}", taken) for k, name in enumerate(names)]
 
 
 # --- what a tree does not represent -------------------------------------------------------------------------------
@@ -393,7 +387,7 @@ class _Tree:
             if joint.kind == "free":
                 placement = np.eye(4)  # its coordinates are the pose in the world
             last = j == first + count - 1
-            body = name if last else _unique(f"{name}/{joint.name}", set(self.names))
+            body = name if last else unique_name(f"{name}/{joint.name}", set(self.names))
             bodies.append(Body(body, parent, joint, placement @ rest, parameters if last else None))
             parent, placement = body, np.eye(4)
         return bodies
@@ -429,7 +423,7 @@ class _Tree:
         for k, name in enumerate(sites):
             if name:
                 on = int(m.site_bodyid[k])
-                called = _unique(f"{name}_site", {*taken, *sites}) if name in taken else name
+                called = unique_name(f"{name}_site", {*taken, *sites}) if name in taken else name
                 T = self.transform(m.site_pos[k], m.site_quat[k])
                 frames.append((called, self.names[on] if on else WORLD, T))
         return frames

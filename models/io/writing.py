@@ -20,7 +20,7 @@ from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
 from geomctrl.models.io.mjcf import UNLIMITED
-from geomctrl.models.io.xml_text import number_text
+from geomctrl.models.io.xml_text import number_text, unique_name
 from geomctrl.robot import Robot
 from geomctrl.tracing.backends.c_files import comment, prefix, prefix_of
 
@@ -60,7 +60,7 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     root = ElementTree.Element("robot", name=robot.name)
     if (note := gravity_elsewhere(robot)) is not None:
         root.append(ElementTree.Comment(f" {note} "))
-    base = _unique("base_link", {*robot.body_names, *(f.name for f in robot.frames)})
+    base = unique_name("base_link", {*robot.body_names, *(f.name for f in robot.frames)})
     ElementTree.SubElement(root, "link", name=base)
     shifts = [_on_axis(j) for j in robot.joints]  # T_body_link
     following = {c.joint: c for c in robot.couplings}
@@ -69,11 +69,11 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
         pi = robot.parameters[i]
         if pi[0] <= 0.0 and pi.any():
             raise ModelError(f"body {body!r}: URDF can not hold a mass of {pi[0]:g} kg with a first moment or inertia")
-        _link(root, body, inertia.transform(_inverse(shifts[i]), pi))
+        _link(root, body, inertia.transform(se3.inverse(shifts[i]), pi))
         element = ElementTree.SubElement(root, "joint", name=str(joint.name), type=_type(joint))
         ElementTree.SubElement(element, "parent", link=robot.body_names[p] if p >= 0 else base)
         ElementTree.SubElement(element, "child", link=body)
-        _origin(element, (_inverse(shifts[p]) if p >= 0 else np.eye(4)) @ M @ shifts[i])
+        _origin(element, (se3.inverse(shifts[p]) if p >= 0 else np.eye(4)) @ M @ shifts[i])
         if joint.name in following:
             ElementTree.SubElement(element, "mimic", _mimic(following[joint.name]))
         axis = joint.S[:3, 0] if joint.kind != "prismatic" else joint.S[3:, 0]
@@ -89,11 +89,11 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     names = {*robot.body_names, WORLD, base}
     for i, T in enumerate(shifts):
         if not np.array_equal(T, np.eye(4)):
-            _fixed(root, _unique(robot.body_names[i] + "_frame", names), robot.body_names[i], _inverse(T))
+            _fixed(root, unique_name(robot.body_names[i] + "_frame", names), robot.body_names[i], se3.inverse(T))
     for f in robot.frames:
         if f.name not in names:
             on = robot.body_names[f.body] if f.body >= 0 else base
-            _fixed(root, f.name, on, (_inverse(shifts[f.body]) if f.body >= 0 else np.eye(4)) @ f.placement)
+            _fixed(root, f.name, on, (se3.inverse(shifts[f.body]) if f.body >= 0 else np.eye(4)) @ f.placement)
     if robot.armature.any():
         root.set("xmlns:drake", "http://drake.mit.edu")
     for joint in robot.joints:
@@ -204,18 +204,6 @@ def _origin(element, T):
     ElementTree.SubElement(element, "origin", xyz=number_text(T[:3, 3]), rpy=number_text((roll, pitch, yaw)))
 
 
-def _inverse(T):
-    out = np.eye(4)
-    out[:3, :3], out[:3, 3] = T[:3, :3].T, -T[:3, :3].T @ T[:3, 3]
-    return out
-
-
-def _unique(name, taken):
-    while name in taken:
-        name += "_"
-    return name
-
-
 def save_mjcf(robot: Robot, path: str | Path) -> Path:
     """Write the robot as MJCF. `load_mjcf` and MuJoCo read it back to the same dynamics, up to rounding.
 
@@ -261,7 +249,7 @@ def mjcf_text(robot: Robot) -> str:
     merged: dict[int, tuple[int, list[tuple[Joint, np.ndarray]], np.ndarray]] = {}  # of massless bodies
     for i, (name, joint, M, pi) in enumerate(zip(robot.body_names, robot.joints, robot.placements, robot.parameters)):
         parent, joints, above = merged.get(robot.parents[i], (robot.parents[i], [], np.eye(4)))
-        joints = [(x, se3.Ad(_inverse(M)) @ S) for x, S in joints] + [(joint, joint.S)]  # in the frame of this body
+        joints = [(x, se3.Ad(se3.inverse(M)) @ S) for x, S in joints] + [(joint, joint.S)]  # in the frame of this body
         if not pi.any() and robot.parents.count(i) == 1 and joint.kind != "free":
             merged[i] = parent, joints, above @ M
             continue

@@ -7,7 +7,7 @@ start tag, which expat has already accepted as well-formed, a regular expression
 import html
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
@@ -249,3 +249,10 @@ def _blank_before(text: bytes, position: int) -> str:
 
 def _quoted(value: str) -> str:
     return html.escape(value)  # `html` is cheap to import and escapes as XML requires
+
+
+def unique_name(name: str, taken: Container[str]) -> str:
+    """The name, followed by as many underscores as make it different from all others."""
+    while name in taken:
+        name += "_"
+    return name
