@@ -179,12 +179,11 @@ def _operator(operation: Any, rule: Any, partial: Any = None, swapped: bool = Fa
         a, b = (other, self) if swapped else (self, other)
         kind = combined(rule if partial is not _real_and_finite else _power_rule(b), kind_of(a), kind_of(b))
         a, b = float(a) if type(a) is bool else a, float(b) if type(b) is bool else b
-        if kind is not NUMPY:
-            if partial is not None and not self.graph.finite and not kinds_in(kind) <= {NUMPY}:  # kernels check first
-                partial(a, b)
-            if kind is not FLOAT and INT64 in kinds_in(kind):  # numpy raises if a Python int does not fit into 64 bits
-                for x in (a, b):
-                    exact(x, kind_of(x))
+        if partial is not None and not self.graph.finite and not kinds_in(kind) <= {NUMPY}:  # kernels check first
+            partial(a, b)
+        if kind not in (NUMPY, FLOAT) and INT64 in kinds_in(kind):  # numpy raises if an int does not fit into 64 bits
+            for x in (a, b):
+                exact(x, kind_of(x))
         result = exact(operation(a, b), kind)
         return CLASSES[kind](result) if type(result) is float and kind in (NUMPY, INT64) else result
 
