@@ -357,19 +357,14 @@ Condition.item = as_python  # pyright: ignore[reportAttributeAccessIssue]
 
 LEAKS = {
     "__hash__": "is a key of a dict or set",
-    "__str__": "is written as text",
-    "__repr__": "is written as text",
-    "__format__": "is written as text",
-    "__bytes__": "is used as bytes",
-    "__buffer__": "is used as bytes",
+    **dict.fromkeys(("__str__", "__repr__", "__format__", "hex"), "is written as text"),
+    **dict.fromkeys(("__bytes__", "__buffer__", "tobytes"), "is used as bytes"),
     "__int__": "is used as an integer",
     "__complex__": "is used as a complex number",
     "__reduce_ex__": "is stored",
     "__getstate__": "is stored",
     "is_integer": "is tested with is_integer",
-    "hex": "is written as text",
     "as_integer_ratio": "is used as a fraction",
-    "tobytes": "is used as bytes",
 }
 
 

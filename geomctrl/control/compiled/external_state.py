@@ -51,15 +51,8 @@ MAX_THINGS = 10_000  # largest number of inspected objects
 PURE_MODULES, TABLES = {"typing", "dataclasses"}, "scipy.interpolate"  # modules whose objects have no side effects
 IMPURE = {"breakpoint", "eval", "exec", "globals", "input", "locals", "open", "__import__"}
 PRINTED = [getattr(builtins, name) for name in (*IMPURE, "print")]  # by value: an attribute, another name
-DYNAMIC_LOOKUPS = {
-    "getattr",
-    "setattr",
-    "delattr",
-    "vars",
-    "attrgetter",
-    "methodcaller",
-    "__dict__",
-}  # attributes that are used without being named in code
+# With these, attributes are used without being named in code.
+DYNAMIC_LOOKUPS = {"getattr", "setattr", "delattr", "vars", "attrgetter", "methodcaller", "__dict__"}
 READERS = {id(f): f for f in (getattr, setattr, delattr, vars, operator.attrgetter, operator.methodcaller)}
 REFUSED_ATTRIBUTES = {"__globals__", "__builtins__", "__subclasses__", "__code__"}  # give access to unnamed objects
 FILES = {  # functions and methods of numpy that access files or change numpy's settings
