@@ -48,6 +48,9 @@ STEP_ERRORS = {
     "dropped quadratic terms": ("err = (err + np.abs(total[:, layout.dropped]).sum(1)) * UP", "err = err * UP"),
     "errors not in the frame": ("np.abs(Q.T) @ err + gamma", "gamma"),
     "frame not in the frame": ("(np.abs(Q.T @ B).sum(1) + ", "("),
+    "errors of a step": ("= np.diag(err)", "= 0.0 * np.diag(err)"),
+    "recent errors not in the frame": ("B = total[:, layout.remnants]", "B = total[:, layout.frame]"),
+    "units of the frame": ("frame * r * scale[:, None]", "frame * r"),
     "initial box too small": ("= half[wide]", "= 0.9 * half[wide]"),
     "bounds rounded inwards": ("np.nextafter(X[..., 0] - X[..., ALL], -np.inf)", "X[..., 0] - 0.999999 * X[..., ALL]"),
 }  # fmt: skip

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from testing.arms import three_joints
 
 import geomctrl as gc
 from geomctrl import models, references, testing
@@ -30,10 +31,11 @@ def tube(arm, law):
 
 
 def motions_in_python(arm, law, starts, times):
-    """(samples, times, 4), from the law and the robot in Python."""
+    """(samples, times, 2 nv), from the law and the robot in Python."""
 
     def rates(t, x):
-        return np.concatenate([x[2:], arm.forward_dynamics(x[:2], x[2:], law(t, x[:2], x[2:], None).tau)])
+        q, v = x[: arm.nv], x[arm.nv :]
+        return np.concatenate([v, arm.forward_dynamics(q, v, law(t, q, v, None).tau)])
 
     run = [solve_ivp(rates, (0.0, times[-1]), x, "DOP853", times, rtol=1e-11, atol=1e-12).y.T for x in starts]
     return np.array(run)
@@ -44,10 +46,11 @@ def require_inside(tube, x, times, tolerance=1e-9):
         for s in piece.segments:
             lo, hi = s.hull
             inside, at_end = x[:, (times >= s.start) & (times <= s.end)], x[:, times == s.end]
-            assert (inside >= lo[:4] - tolerance).all()
-            assert (inside <= hi[:4] + tolerance).all()
-            assert (at_end >= s.lo[:4] - tolerance).all()
-            assert (at_end <= s.hi[:4] + tolerance).all()
+            n = x.shape[2]
+            assert (inside >= lo[:n] - tolerance).all()
+            assert (inside <= hi[:n] + tolerance).all()
+            assert (at_end >= s.lo[:n] - tolerance).all()
+            assert (at_end <= s.hi[:n] + tolerance).all()
 
 
 def test_motions_of_the_law_in_python_are_in_the_tube(arm, law, tube):
@@ -78,6 +81,31 @@ def test_the_tube_is_tight(arm, law, tube):
     for k, t in ((1, 0.5), (2, 1.0)):
         lo, hi = tube.box(t)
         assert (hi - lo <= 2.0 * np.ptp(x[:, k], axis=0)).all()
+
+
+def test_a_wide_box_needs_no_division(arm, law):
+    """Errors of steps decay with the motions: the enclosure of +-0.1 does not blow up, and shrinks to the set point."""
+    tube = testing.reach(arm, law, (X0 - 0.1, X0 + 0.1), 1.0, pieces=1)
+    assert tube
+    lo, hi = tube.box(1.0)
+    starts = X0 + 0.1 * np.array(np.meshgrid(*[[-1.0, 1.0]] * 4)).reshape(4, -1).T
+    x = motions_in_python(arm, law, starts, np.array([0.0, 0.5, 1.0]))[:, -1]
+    assert (lo <= x + 1e-9).all()
+    assert (x <= hi + 1e-9).all()
+    assert (hi - lo <= 0.2 * np.array([0.1, 0.1, 0.5, 0.5])).all()
+
+
+def test_an_arm_of_three_joints_in_space_is_enclosed():
+    arm, x0 = three_joints(), np.array([0.4, 0.7, 1.0, 0.0, 0.0, 0.0])
+    law = gc.controllers.PDGravity(arm, x0[:3] + 0.1)
+    tube = testing.reach(arm, law, (x0 - 0.05, x0 + 0.05), 0.5, pieces=1)
+    assert tube
+    starts = x0 + 0.05 * np.random.default_rng(0).choice([-1.0, 1.0], (2, 6))
+    times = np.unique([t for s in tube.pieces[0].segments[::4] for t in (0.5 * (s.start + s.end), s.end)])
+    x = motions_in_python(arm, law, starts, times)
+    require_inside(tube, x, times)
+    lo, hi = tube.box(0.5)
+    assert (hi - lo < 0.1 * np.array([1.0, 1.0, 1.0, 2.0, 2.0, 2.0])).all()
 
 
 def test_a_true_claim_is_proved_and_a_false_one_has_a_motion(arm, law, tube):
@@ -159,7 +187,7 @@ def test_parameters_that_are_certain_but_not_the_plants_are_those_of_the_tube(ar
 
 
 def test_the_box_is_divided_where_its_enclosure_blows_up(arm, law):
-    box = X0 - 0.12, X0 + 0.12
+    box = X0 - 0.2, X0 + 0.2
     whole, parts = (testing.reach(arm, law, box, 0.25, pieces=k) for k in (1, 16))
     assert not whole
     assert 0.0 < whole.until < 0.25
@@ -225,7 +253,7 @@ def test_an_interrupt_returns_what_is_enclosed(arm, law, monkeypatch):
         return advance(self, *args)
 
     monkeypatch.setattr(steps.Enclosure, "advance", interrupted)
-    tube = testing.reach(arm, law, (X0 - 0.12, X0 + 0.12), 0.25, pieces=16)
+    tube = testing.reach(arm, law, (X0 - 0.2, X0 + 0.2), 0.25, pieces=16)
     assert tube.interrupted
     assert not tube
     assert tube.until == 0.0
@@ -243,10 +271,10 @@ def test_an_interrupt_while_a_part_is_put_away_loses_no_part_of_the_box(arm, law
         return piece(*args)
 
     monkeypatch.setattr(reaching, "Piece", interrupted)
-    tube = testing.reach(arm, law, (X0 - 0.12, X0 + 0.12), 0.25, pieces=2)
+    tube = testing.reach(arm, law, (X0 - 0.2, X0 + 0.2), 0.25, pieces=2)
     assert tube.interrupted
     assert not tube
-    corners = X0 + 0.12 * np.array(np.meshgrid(*[[-1.0, 1.0]] * 4)).reshape(4, -1).T
+    corners = X0 + 0.2 * np.array(np.meshgrid(*[[-1.0, 1.0]] * 4)).reshape(4, -1).T
     inside = [((p.lower <= corners) & (corners <= p.upper)).all(1) for p in tube.pieces]
     assert np.any(inside, axis=0).all()
 

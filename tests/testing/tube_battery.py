@@ -146,6 +146,9 @@ def frame_escapes(steps, seed=0, trials=20):
         layout = enclosure.layout
         total = rng.normal(size=(2, layout.coefficients)) * 10.0 ** -rng.integers(0, 5)
         total[:, layout.defect] = total[:, layout.time] = 0.0
+        free = layout.group(int(rng.integers(1, layout.recent + 1))) if trial % 4 < 2 else None
+        if free is not None:
+            total[:, free] = 0.0
         err = (0.0, 0.1)[trial % 2] * rng.uniform(size=2)
         X = enclosure._reframed(total.copy(), err)
         i, j = np.triu_indices(layout.quadratic)
@@ -153,12 +156,18 @@ def frame_escapes(steps, seed=0, trials=20):
             e = rng.choice([-1.0, 1.0], layout.symbols)
             point = total[:, 0] + total[:, 1 : 1 + layout.symbols] @ e
             point = point + total[:, 1 + layout.symbols :] @ (e[i] * e[j]) + err * rng.choice([-1.0, 1.0], 2)
-            e[layout.frame.start - 1 :] = 0.0
+            new = layout.frame if free is None else free
+            e[new.start - 1 : new.stop - 1 if free else None] = 0.0
             kept = X[:2, 0] + X[:2, 1 : 1 + layout.symbols] @ e + X[:2, 1 + layout.symbols : -4] @ (e[i] * e[j])
-            s = np.linalg.solve(X[:2, layout.frame], point - kept)
-            if (np.abs(s) > 1.0 + 1e-9).any():
+            if not _is_in(X[:2, new], point - kept):
                 escaped.add("frame")
     return escaped
+
+
+def _is_in(B, x):
+    """Whether x = B s with |s| <= 1; B is invertible, or zero."""
+    s = np.linalg.solve(B, x) if B.any() else x / 1e-12
+    return (np.abs(s) <= 1.0 + 1e-9).all()
 
 
 def dynamics(steps, f, n):

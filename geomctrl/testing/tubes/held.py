@@ -304,7 +304,7 @@ class _SampledLoop:
         rest = np.zeros(self.dynamics.states - n)
         lower = np.nextafter(self.centre + lo, -np.inf) if (hi > lo).any() else self.centre + lo
         upper = np.nextafter(self.centre + hi, np.inf) if (hi > lo).any() else lower
-        enclosure = Enclosure(self.dynamics, np.append(lower, rest), np.append(upper, rest), ORDER)
+        enclosure = Enclosure(self.dynamics, np.append(lower, rest), np.append(upper, rest), ORDER, recent=1)
         _, values = series(self.law, enclosure.layout, enclosure.X, 1)
         commands = self.dynamics.states - n - 2
         if not np.isfinite(values[:commands, 0]).all() or (len(values) > commands and values[-1, 0] != 1.0):

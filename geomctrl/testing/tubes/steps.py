@@ -1,15 +1,18 @@
 """Enclosures of the solutions of y' = f(y) by Taylor models, one time step after the other.
 
-The states of all solutions at time t are a set {P(e) + Q r s: e and s in [-1, 1]^n}: P is a polynomial of order 2 in
-the initial symbols e, and Q r s is a parallelepiped for everything that is not known as a polynomial. A step to t + h:
+The states of all solutions at time t are a set {P(e) + F s: all |e_j| and |s_k| <= 1}: P is a polynomial of order 2 in
+the initial symbols e, and F s is a sum of parallelepipeds for everything that is not known as a polynomial. A step to
+t + h:
 
 1. An a priori enclosure E of the solutions for all times of the step. Each solution x(t + s) is its own parabola
    p(s) = x + c s + d s^2 plus g(s). While |g| <= G, g' = f - p' is in f(E) - p'. If h |f(E) - p'| <= G in every
    coordinate, then |g| <= G for the whole step (Picard and Lindeloef; Makino and Berz 2003).
 2. The Taylor series of the solution in time from the set, to order K, with Lagrange's remainder: coefficient K + 1 on
    E. Where f is not smooth on E, because a branch is not decided there, the state at the end is p(h) + [-G, G] instead.
-3. P is kept unchanged. The rest is enclosed in a new frame Q, from a QR factorisation of the old one with its columns
-   in order of length, which avoids the wrapping effect (Lohner 1987; Nedialkov, Jackson and Corliss 1999, section 6).
+3. P is kept unchanged. The step's error, a box, gets symbols of its own, so that the flow contracts it as it contracts
+   the set. When all symbols of `RECENT` steps are in use, these boxes and the old frame are enclosed in a new frame Q:
+   a QR factorisation of all columns in order of length, each state in units of its own width (Lohner 1987; Nedialkov,
+   Jackson and Corliss 1999, section 6; Kuehn 1998 for sums of boxes).
 
 Parameters and held inputs are states at rest, and time is a state of rate 1.
 """
@@ -28,6 +31,7 @@ from geomctrl.kernels.taylor_models import ALL, EPS, ERR, LEAST, UP
 from geomctrl.tracing.proofs.operation_rows import OperationRows
 
 PICARD_ITERATIONS = 12
+RECENT = 16  # steps whose errors have symbols of their own
 INFLATION = 1.2  # of the a priori enclosure per iteration
 MIN_STEP_RATIO = 2.0**-16  # shortest step relative to the duration
 MAX_GROWTH = 1e3  # of the widths, relative to the initial ones and to 1: the enclosure has blown up
@@ -36,18 +40,21 @@ STEP_TOLERANCE = 1e-4  # remainder of a step relative to the widths of the set, 
 
 @dataclass(frozen=True)
 class Layout:
-    """Symbols of the rows: `initial` ones, one for time, and per moving state one of the frame and one of G."""
+    """Symbols of the rows: `initial` ones, one for time, and per moving state one of the frame, `recent` ones of errors
+    of the last steps, and one of G.
+    """
 
     initial: int
     moving: int
+    recent: int = 1
 
     @cached_property
     def symbols(self) -> int:
-        return self.initial + 1 + 2 * self.moving
+        return self.initial + 1 + (2 + self.recent) * self.moving
 
     @cached_property
     def quadratic(self) -> int:
-        """The number of symbols with quadratic coefficients: all but those of G."""
+        """The number of symbols with quadratic coefficients: the initial ones, time and those of the frame."""
         return self.initial + 1 + self.moving
 
     @cached_property
@@ -58,13 +65,23 @@ class Layout:
     def time(self) -> int:
         return self.initial + 1
 
-    @cached_property
-    def frame(self) -> slice:
-        return slice(self.initial + 2, self.initial + 2 + self.moving)
+    def group(self, k: int) -> slice:
+        """Columns of the frame (k = 0), of recent errors (1 to `recent`) and of G (the last)."""
+        start = self.initial + 2 + k * self.moving
+        return slice(start, start + self.moving)
 
-    @cached_property
+    @property
+    def frame(self) -> slice:
+        return self.group(0)
+
+    @property
+    def remnants(self) -> slice:
+        """The columns of the frame and of recent errors."""
+        return slice(self.frame.start, self.defect.start)
+
+    @property
     def defect(self) -> slice:
-        return slice(self.initial + 2 + self.moving, self.symbols + 1)
+        return self.group(self.recent + 1)
 
     @cached_property
     def dropped(self) -> np.ndarray:
@@ -159,9 +176,9 @@ def series(
 class Enclosure:
     """The set of states of all solutions from a box, at the current time; `advance` moves it to a later time."""
 
-    def __init__(self, dynamics: Dynamics, lo: np.ndarray, hi: np.ndarray, order: int, t: float = 0.0):
-        self.dynamics, self.order, self.t = dynamics, order, t
-        self.layout = Layout(int((hi[:-1] > lo[:-1]).sum()), dynamics.moving)
+    def __init__(self, dynamics: Dynamics, lo: np.ndarray, hi: np.ndarray, order: int, recent: int = RECENT):
+        self.dynamics, self.order, self.t = dynamics, order, 0.0
+        self.layout = Layout(int((hi[:-1] > lo[:-1]).sum()), dynamics.moving, recent)
         self.X = self.layout.box(lo, hi)
         self.scale = np.maximum(0.5 * (hi - lo)[: dynamics.moving], 0.0)
 
@@ -294,21 +311,28 @@ class Enclosure:
         return self.layout.forms(C, P[:, ERR])
 
     def _reframed(self, total: np.ndarray, err: np.ndarray) -> np.ndarray | None:
-        """The state with everything that is no polynomial of initial symbols in a new frame; None if not finite."""
+        """The state with the error as new symbols, or as part of a new frame; None if not finite."""
         layout = self.layout
         err = (err + np.abs(total[:, layout.dropped]).sum(1)) * UP
         total[:, layout.dropped] = 0.0
         if not (np.isfinite(total).all() and np.isfinite(err).all()):
             return None
-        B = total[:, layout.frame]
-        frame = B if B.any() else np.diag(err)
-        frame = np.linalg.qr(frame[:, np.argsort(-np.linalg.norm(frame, axis=0), kind="stable")])[0]
-        r = half_lengths(frame, B, err)
-        if r is None:
-            return None
-        total[:, layout.frame] = frame * r
-        moving = layout.forms(total, 2.0 * EPS * (np.abs(frame) @ r) * UP + LEAST)
-        return np.concatenate([moving, self.X[len(total) :]])
+        free = [k for k in range(1, layout.recent + 1) if not total[:, layout.group(k)].any()]
+        if free:
+            total[:, layout.group(free[0])] = np.diag(err)
+            rounding = 0.0 * err
+        else:
+            B = total[:, layout.remnants]
+            scale = 2.0 ** np.round(np.log2(np.abs(B).sum(1) + err + LEAST))  # exact factors, a width each
+            B, err = B / scale[:, None], err / scale
+            frame = np.linalg.qr(B[:, np.argsort(-np.linalg.norm(B, axis=0), kind="stable")])[0]
+            r = half_lengths(frame, B, err)
+            if r is None:
+                return None
+            total[:, layout.remnants] = 0.0
+            total[:, layout.frame] = frame * r * scale[:, None]
+            rounding = 2.0 * EPS * (np.abs(frame) @ r) * UP * scale + LEAST
+        return np.concatenate([layout.forms(total, rounding), self.X[len(total) :]])
 
 
 def half_lengths(Q: np.ndarray, B: np.ndarray, err: np.ndarray) -> np.ndarray | None:
