@@ -44,6 +44,7 @@ NAMES = {
     "assert_sampled": "sampled",
     "assert_skew_symmetric": "robot_terms",
     "certify": "certifying",
+    "certify_barrier": "tubes.barriers",
     "certify_lyapunov": "lyapunov_certificates",
     "certify_sampled": "tubes.held",
     "contraction_rate": "contraction",

@@ -34,6 +34,7 @@ from .stability import assert_exponential as assert_exponential
 from .stability import assert_input_to_state_stable as assert_input_to_state_stable
 from .stability import exponential_rate as exponential_rate
 from .stability import input_to_state_gain as input_to_state_gain
+from .tubes.barriers import certify_barrier as certify_barrier
 from .tubes.held import certify_sampled as certify_sampled
 from .tubes.held import largest_certified_control_dt as largest_certified_control_dt
 from .tubes.reaching import reach as reach

@@ -259,3 +259,4 @@ EXAMPLES["Robot.from_urdf"] = Example({"source": URDF, "floating_base": False})
 EXAMPLES |= {f"models.{name}": Example() for name in models.names() if f"models.{name}" not in EXAMPLES}
 LEFT_OUT = dict.fromkeys(("Certificate", "Recheck"), "made by certify and recheck alone")
 LEFT_OUT |= {"LyapunovCertificate": "made by certify_lyapunov alone"}
+LEFT_OUT |= {"interop.from_onnx": "reads a file; tests/test_onnx.py has damaged ones"}

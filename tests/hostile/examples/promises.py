@@ -69,6 +69,13 @@ SAMPLED = {
     "outside": Argument((0.45, 0.45), "number"),
     "budget": 2000,
 }
+
+
+def remaining(t, q, v, z, plant):
+    """The distance to the boundary of an ellipse."""
+    return 0.5 - 25.0 * q.dot(q) - v.dot(v)
+
+
 OVER = {"make": make, "over": {"kp": (1.0, 2.0)}, "measure": rate}
 EXAMPLES = {
     "testing.assert_exponential": Example(
@@ -137,6 +144,19 @@ EXAMPLES = {
     "testing.Tube.motions": Example({"samples": 2, "seed": 1}, TUBE),
     "testing.Tube.plot": Example({"signals": Argument(["q[0]"], "none"), "samples": 2}, TUBE, compare=False),
     "testing.Tube.summary": Example({}, TUBE),
+    "testing.certify_barrier": Example(
+        {
+            "barrier": Argument(remaining, "none"),
+            "controller": LAW,
+            "plant": SLIDER,
+            "box": BOUNDS,
+            "parameters": number(0.125, negative=False),
+            "budget": 200,
+            "progress": Argument(False, "all"),
+        },
+        forms=["parameters"],
+        compare=False,
+    ),
     "testing.certify_sampled": Example(
         {**SAMPLED, "control_dt": HOLD, "progress": Argument(False, "all")}, compare=False
     ),
@@ -152,5 +172,6 @@ LEFT_OUT = {
     "testing.Tube": "made by testing.reach",
     "TubeCheck": "made by a Tube",
     "SampledCertificate": "made by certify_sampled",
+    "BarrierCertificate": "made by certify_barrier",
     "Robustness": "made by what it is the result of",
 }
