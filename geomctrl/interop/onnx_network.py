@@ -79,7 +79,7 @@ class _Operation:
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class _Network:
     """A network as a function of a vector: `network(x)` is the vector of its outputs, in double precision."""
 
     input_name: str
@@ -95,7 +95,7 @@ class Network:
         return np.ravel(values[self.output_name])
 
 
-def from_onnx(path: str | os.PathLike[str]) -> Network:
+def from_onnx(path: str | os.PathLike[str]) -> Callable[[Any], Any]:
     """Return the neural network of an ONNX file as a function of a vector, which can be traced.
 
     Parameters
@@ -150,7 +150,7 @@ def _bytes_of(file: Path) -> bytes:
         raise ArgumentError(f"path: expected a readable ONNX file, got {file} ({error})") from error
 
 
-def _network(data: bytes) -> Network:
+def _network(data: bytes) -> _Network:
     graph = _one(_message(data), 7)
     if graph is None:
         raise ArgumentError("expected an ONNX model, got a file without a graph")
@@ -169,7 +169,7 @@ def _network(data: bytes) -> Network:
     outputs = [_value_info(x)[0] for x in fields.get(12, [])]
     if len(inputs) != 1 or len(outputs) != 1:
         raise ArgumentError(f"expected one input and one output, got {len(inputs)} and {len(outputs)}")
-    return Network(inputs[0][0], outputs[0], inputs[0][1], operations, weights)
+    return _Network(inputs[0][0], outputs[0], inputs[0][1], operations, weights)
 
 
 def _operation(message: bytes) -> _Operation:
