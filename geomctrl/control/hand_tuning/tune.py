@@ -74,8 +74,9 @@ def tune(
 
     Notes
     -----
-    A law that can not be compiled runs in Python, for a part of the time only, and the page says so. What can not be
-    constructed again from its arguments has no controls, and a message names it.
+    A law that can not be compiled runs in Python, for at most 1000 steps or two seconds of computing, and the page says
+    so; a newer setting ends such a run. What can not be constructed again from its arguments has no controls, and a
+    message names it.
     """
     from geomctrl.viewing.server import checked_token
     from geomctrl.viewing.tuning import TuningPage
