@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cuda_tools import LIBDEVICE, assembled, needs_ptxas
+from cuda_tools import LIBDEVICE, assembled, needs_libdevice, needs_ptxas
 from fake_cuda import FakeCuda
 
 import geomctrl as gc
@@ -267,6 +267,7 @@ def test_a_missing_gpu_is_named(cuda):
 
 
 @needs_ptxas
+@needs_libdevice
 @pytest.mark.parametrize("processor", ["sm_80", pytest.param("sm_90", marks=pytest.mark.slow)])
 def test_the_assembler_takes_the_kernel(monkeypatch, tmp_path, processor):
     translate, texts = host.ptx, []
