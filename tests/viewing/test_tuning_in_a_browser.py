@@ -122,13 +122,17 @@ WATCH = f"""(() => {{
 
 
 def test_latency_from_slider_to_curves_is_reported(browser, tmp_path, record_property):
-    """Five seconds of a Panda under Slotine-Li: from a movement of the mouse to the next drawing of a curve."""
+    """Five seconds of a Panda under Slotine-Li: from a movement of the mouse to the next drawing of a curve.
+
+    The movie is paused, because without a graphics card its pictures take all of the browser's time.
+    """
     robot = models.panda()
     q = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
     law = controllers.SlotineLi(robot, references.Sinusoids(robot, q, 0.3, 0.3))
     page = gc.tune(robot, law, t_end=5.0, port=0, out=tmp_path)
     try:
         assert page.session.wait(300)
+        page._playing.value = False
         browser.open(page.address, 1300, 900)
         browser.wait(f"/lyapunov: held/.test({TEXT}) && {CHARTS}.length === 3", 300)
         left, top, width, height = box(browser, "amplitude")
