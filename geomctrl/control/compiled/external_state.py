@@ -148,8 +148,6 @@ class ExternalState:
 
     def _more(self) -> bool:
         """Visit attributes of classes and modules that visited code names; return False if there are no new ones."""
-        if not (self._owners or self._libraries):
-            return False
         anything = not self._attributes.isdisjoint(DYNAMIC_LOOKUPS)
         todo = [
             (owner, name)
