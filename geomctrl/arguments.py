@@ -206,13 +206,12 @@ def path_of(name: str, x: object) -> Path:
     """Return x as a Path; raises ArgumentError, naming the argument `name`, unless it is the name of a file or
     folder.
     """
-    try:
-        encoded = os.fsencode(x) if isinstance(x, (str, os.PathLike)) else b""
-    except ValueError:  # the file system can not have this name: it has half of a character, for example
-        encoded = b""
-    if not encoded or b"\0" in encoded:
-        raise ArgumentError(f"{name}: expected a path, got {shown(x)}")
-    return Path(x)
+    if isinstance(x, (str, os.PathLike)):
+        with contextlib.suppress(ValueError):  # of names that no file can have: they have half of a character
+            encoded = os.fsencode(x)
+            if encoded and b"\0" not in encoded:
+                return Path(x)
+    raise ArgumentError(f"{name}: expected a path, got {shown(x)}")
 
 
 def listed(name: str, x: object, expected: str = "a list") -> list:
