@@ -144,7 +144,7 @@ def _rotation(q):
 
 
 def _positive(name: str, x: float) -> float:
-    return number(name, x, "a positive number", lambda x: x > 0.0)
+    return number(name, x, "a positive number from 1e-50 to 1e50", lambda x: 1e-50 <= x <= 1e50)
 
 
 def _default_speed(robot: Robot, distribution: np.ndarray, largest: float) -> float:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, function, instance, number
+from geomctrl.arguments import checked, choice, function, instance, listed, number
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import Law, ModelBased
@@ -231,9 +231,8 @@ class QPInverseDynamics(ModelBased):
 
 
 def _all_of(name: str, x: Any, kind: type) -> tuple:
-    if not isinstance(x, Iterable) or isinstance(x, str):
-        raise ArgumentError(f"{name}: expected {kind.__name__}s, got {x!r:.80}")
-    return tuple(instance(name, one, kind, f"{kind.__name__}s") for one in x)
+    several = listed(name, x, f"{kind.__name__}s")
+    return tuple(instance(name, one, kind, f"{kind.__name__}s") for one in several)
 
 
 def _positive(name: str, x: Any) -> float:

@@ -179,4 +179,6 @@ def inertia_of(robot: Robot) -> tuple[Any, np.ndarray]:
 
 
 def _positive(name: str, default: float, x: float | None) -> float:
-    return number(name, default if x is None else x, "a positive number", lambda x: x > 0.0)
+    return number(
+        name, default if x is None else x, "a positive number from 1e-50 to 1e50", lambda x: 1e-50 <= x <= 1e50
+    )

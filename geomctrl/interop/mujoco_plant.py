@@ -120,8 +120,9 @@ class MujocoPlant(Plant):
         return self._rate_of(q, v, self._moved(t, q, v, self._applied(t, q, v, tau, x)))
 
     def power(self, t, q, v, tau, x=None):
+        t, q, v, tau, x = self._arguments(t, q, v, tau, x)
         out = np.empty(2 * self.robot.nv + (0 if x is None else len(x)) + 1)
-        self.rate(*self._arguments(t, q, v, tau, x)[:4], out, x)
+        self.rate(t, q, v, tau, out, x)
         return float(out[-1])
 
     def rate(self, t, q, v, tau, out, x=None):

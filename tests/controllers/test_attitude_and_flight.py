@@ -315,8 +315,20 @@ def test_helix_of_the_paper():
             "reference: expected a geomctrl.control.FlatOutputs",
         ),
         (lambda: controllers.QuadrotorTracking(BODY, HOVER, psi=1.0), "psi: expected a number between 0 and 1, got 1"),
-        (lambda: controllers.QuadrotorTracking(BODY, HOVER, kv=0.0), "kv: expected a positive number, got 0"),
-        (lambda: controllers.QuadrotorTracking(BODY, HOVER, reach=-1.0), "reach: expected a positive number, got -1"),
+        (lambda: controllers.QuadrotorTracking(BODY, HOVER, kv=0.0), "kv: expected a positive number .*, got 0"),
+        (
+            lambda: controllers.QuadrotorTracking(BODY, HOVER, kv=1e-300),
+            "kv: expected a positive number .*, got 1e-300",
+        ),
+        (lambda: controllers.QuadrotorTracking(BODY, HOVER, kOmega=5e-324), "kOmega: expected a positive number"),
+        (
+            lambda: controllers.QuadrotorTracking(BODY, HOVER, reach=-1.0),
+            "reach: expected a positive number .*, got -1",
+        ),
+        (
+            lambda: controllers.AttitudeTracking(SATELLITE, turning(SATELLITE), None, 1e308),
+            "kOmega: expected a positive number",
+        ),
         (lambda: FlatOutputs(BODY, lambda t: np.zeros((5, 3))), r"outputs: expected rows \(5, 4\)"),
         (lambda: FlatOutputs(BODY, None), "outputs: expected a function"),
         (

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, count, number
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.checks import check_text
 from geomctrl.robot import Robot
 
 
@@ -76,6 +77,7 @@ class Sensor(ReadableRepr):
     def __init__(self, name: str, dt: float | None = None, delay: float = 0.0, seed: int = 0):
         if not isinstance(name, str) or not name:
             raise ArgumentError(f"name: expected a word, got {name!r:.60}")
+        check_text("name", name)
         self.name = name
         self.dt = None if dt is None else number("dt", dt, "None or seconds > 0", lambda x: x > 0.0)
         self.delay = number("delay", delay, "seconds >= 0", lambda x: x >= 0.0)
