@@ -100,7 +100,9 @@ class Graph:
                 raise UntraceableError("an expression combines symbols of two calls: do not store values between calls")
             return x.index
         if isinstance(x, bool):
-            return self.node("const", x, 1.0)
+            return self.node(
+                "const", x, 0.0
+            )  # not 1.0 as for numbers: Python takes True for 1.0 where it looks up nodes
         return self.constant(x)
 
     def needed(self, outputs: Iterable[int]) -> list[int]:

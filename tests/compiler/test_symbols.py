@@ -177,3 +177,12 @@ def test_operands_and_alternatives_keep_their_order():
     for a in ((1.0, 2.0), (-1.0, 2.0), (1.0, -2.0), (-1.0, -2.0)):
         result = evaluate(graph, [either.index, angle.index, largest.index], [a])
         assert result == [a[0] < 0.0 or a[1] < 0.0, math.atan2(a[1], a[0]), max(*a, 0.5)]
+
+
+def test_truths_are_no_numbers():
+    """Python's dicts take False for 0.0 and True for 1.0."""
+    graph = Graph()
+    numbers = [graph.operand(x) for x in (0.0, 1.0)]
+    truths = [graph.operand(x) for x in (False, True)]
+    assert len({*numbers, *truths}) == 4
+    assert [type(graph.nodes[k][1]) for k in (*numbers, *truths)] == [float, float, bool, bool]
