@@ -66,7 +66,7 @@ CALLS = {
     "keys: t": lambda: identification.Reading(keys={"t": []}),
     "units: q": lambda: identification.Reading(units={"q": object()}),
     "coulomb": lambda: identification.RegressorModel(ROBOT, coulomb=[[0, 1]]),
-    "t": lambda: Trajectory("fourier", 1.0, np.ones((3, 2))).at(np.zeros((2, 2))),
+    "t": lambda: Trajectory(1.0, np.ones((3, 2))).at(np.zeros((2, 2))),
     "event 'rise': direction": lambda: gc.integrators.Event(lambda t, y: t, direction=0.5, name="rise"),
     "control_dt": lambda: gc.simulate(ROBOT, LAW, ZERO, ZERO, 1.0, 1e-300, control_dt=1e300),
     "constraints": lambda: papers.constrained.ConstrainedSystem([BAR], np.array(1.0)),

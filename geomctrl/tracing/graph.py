@@ -100,9 +100,7 @@ class Graph:
                 raise UntraceableError("an expression combines symbols of two calls: do not store values between calls")
             return x.index
         if isinstance(x, bool):
-            return self.node(
-                "const", x, 0.0
-            )  # not 1.0 as for numbers: Python takes True for 1.0 where it looks up nodes
+            return self.node("const", x, 0.0)  # numbers have 1.0 there: as a key, True equals 1.0
         return self.constant(x)
 
     def needed(self, outputs: Iterable[int]) -> list[int]:
