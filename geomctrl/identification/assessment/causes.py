@@ -249,7 +249,7 @@ def _zero_note(names: list[str], fits: list[FreeFit]) -> list[str]:
 
 
 def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Explanation | None, list[str]]:
-    """(the explanation, a note if the log does not exclude a tilt as large)."""
+    """(the explanation, a note on a tilt that is not doubted, or that the log does not exclude)."""
     model = evidence.model
     g = np.asarray(model.robot.gravity, float)
     axes = np.linalg.svd(g[None])[2][1:]  # horizontal
@@ -287,16 +287,17 @@ def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Explanation | N
     direction = tilt / max(float(np.linalg.norm(tilt)), 1e-300)
     deviation = float(np.sqrt(direction @ variance @ direction))  # the orthogonal direction may be undetermined
     clear = float(tilt @ np.linalg.pinv(variance) @ tilt) > MIN_SIGMA**2
+    open_ = _undetermined_tilts(variance, axes)
     if angle < MIN_TILT or not clear:
-        return None, _undetermined_tilts(variance, axes)
+        return None, open_
     direction = direction @ axes
     seen = (
         f"gravity is {np.rad2deg(angle):.3g} degrees (standard deviation {np.rad2deg(deviation):.2g}) off the model's,"
         f" towards ({', '.join(f'{c:.2f}' for c in direction)}) in the base's frame"
     )
     advice = "Level the base, or set the direction of gravity in the robot's model: the base may be mounted at an angle"
-    finding = Finding("gravity", seen, advice)
-    return _with_columns(evidence, rows, fit, finding, "the base is tilted", columns, after), []
+    finding, note = Finding("gravity", seen, advice), f"{seen}: this explains little of the torques"
+    return _with_columns(evidence, rows, fit, finding, "the base is tilted", columns, after), [note, *open_]
 
 
 def _undetermined_tilts(variance: np.ndarray, axes: np.ndarray) -> list[str]:
