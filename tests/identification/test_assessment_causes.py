@@ -45,6 +45,17 @@ def test_a_right_log_has_no_cause_and_its_delay_is_printed(right_report):
     assert any(note.startswith("torques lag positions by ") for note in assessment.notes)
 
 
+def test_a_tilt_that_is_not_doubted_is_noted():
+    """Two links in a plane show a part of a tilt: too little to doubt, and nothing of the tilt across the plane."""
+    conditions = {"rate": 125.0, "seconds": 15.0, "noise": 0.003, "band": 0.8, "friction": 0.15, "velocities": 0.01}
+    log, model = simulated("two_link", 20_355, tilt=5.0, **conditions)
+    assessment = identify(model.robot, log, model=model, method="wls").assessment
+    assert "gravity" not in {finding.kind for finding in assessment.findings}
+    notes = " ".join(assessment.notes)
+    assert "gravity is 1" in notes
+    assert "this log does not determine a tilt of the base towards (0.00, 1.00, 0.00)" in notes
+
+
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("seconds", [0.02, -0.015])
 def test_a_delay_is_measured_and_taken_back(right, right_report, seconds):
