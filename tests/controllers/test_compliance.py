@@ -262,7 +262,7 @@ def test_energy_given_is_energy_paid_and_an_empty_tank_lets_the_robot_come_to_re
     assert E.min() < 0.3
     assert V.max() <= V[0] + 1.5 - law.lowest
     assert V[-1] < 0.1 * V[0]
-    wild = gc.simulate(law.robot, _Sum(law.passive, law.active), q0, still, 2.0, 1e-3, monitors=None)
+    wild = gc.simulate(law.robot, _Sum(law.passive, law.active), q0, still, 0.6, 1e-3, monitors=None)
     assert law.passive.lyapunov(0.0, wild.q[-1], wild.v[-1], None, law.nominal).value > 5.0 * V[0]
 
 

@@ -192,11 +192,11 @@ class _Barrier:
     ) -> BarrierCertificate:
         started = time.perf_counter()
         claim, n = "h' > 0 at each state of the box with h = 0", self.equations.n
-        found = self._violation(lower, upper, budget.seed)
-        if found is not None:
-            parameters = self.equations.plant_with(found[n:]).robot.parameters
+        violation = self._violation(lower, upper, budget.seed)
+        if violation is not None:
+            parameters = self.equations.plant_with(violation[n:]).robot.parameters
             seconds = time.perf_counter() - started
-            return BarrierCertificate(REFUTED, claim, False, 0, seconds, 1.0, found[:n], parameters)
+            return BarrierCertificate(REFUTED, claim, False, 0, seconds, 1.0, violation[:n], parameters)
         count, open_parts, left = self._decided([(lower, upper, 1.0)], self._is_safe, budget, started, report)
         invariant = False
         faces = list(self._faces(lower, upper))
