@@ -82,6 +82,15 @@ class ModelBased(Law):
         TrackingError
             Named tuple (e, w, e_rate, v_d, a_d): errors of q and v, the rate of e, and the desired velocity and
             acceleration.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> robot = gc.models.two_link()
+        >>> law = gc.controllers.Passivity(robot, gc.references.hold(robot, np.zeros(2)))
+        >>> law.error(0.0, [0.1, 0.0], [0.0, 0.0]).e
+        array([0.1, 0. ])
         """
         return tracking_error(self.robot, q, v, self._desired(t))
 
@@ -99,6 +108,15 @@ class ModelBased(Law):
         -------
         Sliding
             Named tuple (e, v_ref, a_ref, s): v_ref = v_d - Lambda e, its rate, and s = v - v_ref.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> robot = gc.models.two_link()
+        >>> law = gc.controllers.Passivity(robot, gc.references.hold(robot, np.zeros(2)), Lambda=5.0)
+        >>> law.sliding(0.0, [0.1, 0.0], [0.0, 0.0]).s  # Lambda e
+        array([0.5, 0. ])
         """
         return sliding_variables(self.robot, q, v, self._desired(t), self.Lambda)
 

@@ -38,6 +38,17 @@ class Composite(FilteredAdaptation):
 
     With persistent excitation the estimates converge even if s is zero. The torque is that of `SlotineLi`. The state z
     consists of the estimate and the filters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> reference = gc.references.hold(robot, np.zeros(2))
+    >>> law = gc.controllers.Composite(robot, reference)
+    >>> tau = law(0.0, np.zeros(2), np.zeros(2), law.start()).tau  # at rest on the reference
+    >>> bool(np.allclose(tau, robot.gravity_force(np.zeros(2))))
+    True
     """
 
     GAINS: ClassVar = {**FilteredAdaptation.GAINS, "weight": "weight of the prediction error"}

@@ -86,7 +86,31 @@ class ComputedTorque(ModelBased):
         return cls(tuning.robot, tuning.motion, tuning.kp, tuning.kd)
 
     def acceleration(self, t, q, v, z):
-        """The desired vdot (nv,), which the robot achieves if the model is exact."""
+        """Return the acceleration that the law commands, which the robot achieves if the model is exact.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        q, v : array_like, shape (nq,), (nv,)
+            State of the robot.
+        z : object
+            Not used; the law has no state.
+
+        Returns
+        -------
+        ndarray, shape (nv,)
+            Acceleration [rad/s^2 or m/s^2].
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> robot = gc.models.two_link()
+        >>> law = gc.controllers.ComputedTorque(robot, gc.references.hold(robot, np.zeros(2)), kp=4.0, kd=4.0)
+        >>> bool(np.allclose(law.acceleration(0.0, np.array([0.1, 0.0]), np.zeros(2), None), [-0.4, 0.0]))
+        True
+        """
         return self._acceleration(self.error(t, q, v))
 
     def _acceleration(self, error):

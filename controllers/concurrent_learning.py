@@ -37,6 +37,17 @@ class ConcurrentLearning(RememberingAdaptation):
 
     The torque is that of `SlotineLi`. The state z also contains filters and record, (n + 1)^2 numbers for n parameters:
     adapt few bodies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> reference = gc.references.hold(robot, np.zeros(2))
+    >>> law = gc.controllers.ConcurrentLearning(robot, reference)
+    >>> tau = law(0.0, np.zeros(2), np.zeros(2), law.start()).tau  # at rest on the reference
+    >>> bool(np.allclose(tau, robot.gravity_force(np.zeros(2))))
+    True
     """
 
     GAINS: ClassVar = {

@@ -33,6 +33,17 @@ class DeadZone(AdaptiveSliding):
     are constant for any d. The number of times that s crosses the boundary is not bounded. With one joint it would be,
     because M is a number and 1/2 M (|s| - r)^2 is a Lyapunov function. With several joints the dead zone would have to
     be defined by s . M s, but M is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> reference = gc.references.hold(robot, np.zeros(2))
+    >>> law = gc.controllers.DeadZone(robot, reference)
+    >>> tau = law(0.0, np.zeros(2), np.zeros(2), law.start()).tau  # at rest on the reference
+    >>> bool(np.allclose(tau, robot.gravity_force(np.zeros(2))))
+    True
     """
 
     GAINS: ClassVar = {**AdaptiveSliding.GAINS, "width": "rad/s, m/s, size of s in a joint"}

@@ -35,6 +35,17 @@ class EModification(AdaptiveSliding):
 
     V decreases wherever r^2 / 2 + nu r / 2 |p - p_true|^2 > c. `lyapunov` returns the rate without c, and `allowance`
     returns c. If the model is exact, c is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> reference = gc.references.hold(robot, np.zeros(2))
+    >>> law = gc.controllers.EModification(robot, reference)
+    >>> tau = law(0.0, np.zeros(2), np.zeros(2), law.start()).tau  # at rest on the reference
+    >>> bool(np.allclose(tau, robot.gravity_force(np.zeros(2))))
+    True
     """
 
     GAINS: ClassVar = {**AdaptiveSliding.GAINS, "nu": "W^-1/2 / s, leakage"}

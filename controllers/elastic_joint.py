@@ -79,9 +79,19 @@ class ElasticJoint(Law):
         return None
 
     def reference(self, t: float) -> Desired:
-        """Return the desired motion of links and motors at time t [s]: Desired(q, v, a), each (2 nv,).
+        """Return the desired motion of links and motors.
 
         The motors follow from the flat output: theta = q + K^-1 tau, with its time derivatives.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+
+        Returns
+        -------
+        Desired
+            q, v, a of the links, then of the motors, (2 nv,) each.
         """
         d = self.smooth(time(t))
         theta = d[:3] + inverse_dynamics_rates(self.links, d[0].copy(), d[1:].copy()) / self.K

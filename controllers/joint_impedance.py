@@ -54,6 +54,17 @@ class JointImpedance(ModelBased):
 
     Without a measured torque, contact then appears as B M^-1 tau_ext, and passivity at that port is not guaranteed. On
     joints with several degrees of freedom K e denotes the gradient of 1/2 e . K e. The law has no state.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> reference = gc.references.hold(robot, np.zeros(2))
+    >>> law = gc.controllers.JointImpedance(robot, reference)
+    >>> tau = law(0.0, np.zeros(2), np.zeros(2), law.start()).tau  # at rest on the reference
+    >>> bool(np.allclose(tau, robot.gravity_force(np.zeros(2))))
+    True
     """
 
     GAINS: ClassVar = {"kp": "1/s^2, times D", "kd": "1/s, times D"}

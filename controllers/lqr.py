@@ -55,6 +55,16 @@ class LQR(ModelBased):
     S solves the Riccati equation (python-control) of `derivatives.linearize` at (q_d, 0). For the linearisation V' is
     ten times the bound. {V < level} is invariant, and errors in it decrease exponentially. Angles of revolute joints
     without limits are equivalent modulo 2 pi.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> law = gc.controllers.LQR(robot, np.zeros(2), level=1.0)
+    >>> tau = law(0.0, np.zeros(2), np.zeros(2), law.start()).tau  # at rest on the reference
+    >>> bool(np.allclose(tau, robot.gravity_force(np.zeros(2))))
+    True
     """
 
     def __init__(

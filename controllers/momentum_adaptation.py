@@ -50,6 +50,17 @@ class MomentumAdaptation(AdaptiveSliding):
     V' = - s . K s - follow N |p - m|^2 + s . Y A Gamma^-1 (p - m)  <=  - 1/2 s . K s - follow |p - m|^2
 
     with A = Gamma + H^-1 and follow N = follow + 1/2 tr(K^-1 Y A Gamma^-1 A^T Y^T). The state z is (p, m).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> reference = gc.references.hold(robot, np.zeros(2))
+    >>> law = gc.controllers.MomentumAdaptation(robot, reference)
+    >>> tau = law(0.0, np.zeros(2), np.zeros(2), law.start()).tau  # at rest on the reference
+    >>> bool(np.allclose(tau, robot.gravity_force(np.zeros(2))))
+    True
     """
 
     GAINS: ClassVar = {**AdaptiveSliding.GAINS, "follow": "1/s"}

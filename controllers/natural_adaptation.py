@@ -50,6 +50,17 @@ class NaturalAdaptation(AdaptiveSliding):
 
     The state z contains ten parameters of each adapted body. If gamma V is much larger than one, estimates may grow by
     the exponential of it, and steps must be small.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> reference = gc.references.hold(robot, np.zeros(2))
+    >>> law = gc.controllers.NaturalAdaptation(robot, reference)
+    >>> tau = law(0.0, np.zeros(2), np.zeros(2), law.start()).tau  # at rest on the reference
+    >>> bool(np.allclose(tau, robot.gravity_force(np.zeros(2))))
+    True
     """
 
     def __init__(

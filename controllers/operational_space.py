@@ -44,6 +44,17 @@ class OperationalSpace(TaskSpace):
     posture follows the reference with a_0 = a_d - kd w - kp e, which V does not contain.
 
     Valid away from singular configurations of J and for rotation errors below pi.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> reference = gc.references.hold(robot, np.array([0.3, 0.8]))
+    >>> law = gc.controllers.OperationalSpace(robot, reference, "tip", axes="xz")
+    >>> tau = law(0.0, np.array([0.3, 0.8]), np.zeros(2), law.start()).tau  # at rest on the reference
+    >>> bool(np.allclose(tau, robot.gravity_force(np.array([0.3, 0.8]))))
+    True
     """
 
     def __init__(

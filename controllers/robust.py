@@ -57,6 +57,17 @@ class Robust(ModelBased):
 
     V decreases below c / (2 lambda), where lambda is the smallest eigenvalue of M^-1 K. No parameter is estimated, and
     no excitation is needed. `lyapunov` returns the rate without c, and `allowance` returns c.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> reference = gc.references.hold(robot, np.zeros(2))
+    >>> law = gc.controllers.Robust(robot, reference)
+    >>> tau = law(0.0, np.zeros(2), np.zeros(2), law.start()).tau  # at rest on the reference
+    >>> bool(np.allclose(tau, robot.gravity_force(np.zeros(2))))
+    True
     """
 
     GAINS: ClassVar = {**RATES, "rho": "kg, uncertainty", "eps": "W/kg, boundary layer"}

@@ -33,6 +33,17 @@ class SigmaModification(AdaptiveSliding):
     Hence V decreases below c / min(sigma, 2 lambda), where lambda is the smallest eigenvalue of M^-1 K, and with a
     bounded unmodelled torque d below (c + d . K^-1 d / 2) / min(sigma, lambda). `lyapunov` returns the rate without c,
     and `allowance` returns c. If the model is exact, c is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> reference = gc.references.hold(robot, np.zeros(2))
+    >>> law = gc.controllers.SigmaModification(robot, reference)
+    >>> tau = law(0.0, np.zeros(2), np.zeros(2), law.start()).tau  # at rest on the reference
+    >>> bool(np.allclose(tau, robot.gravity_force(np.zeros(2))))
+    True
     """
 
     GAINS: ClassVar = {**AdaptiveSliding.GAINS, "sigma": "1/s, leakage"}

@@ -37,6 +37,17 @@ class SmoothProjection(AdaptiveSliding):
     the size l of the robot's mean body, as in the default Gamma. Torque and V are those of `SlotineLi`:
 
     V' <= - s . K s   if p_true is in the smaller ball, because then (p - p_true) . h >= 0 outside of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> reference = gc.references.hold(robot, np.zeros(2))
+    >>> law = gc.controllers.SmoothProjection(robot, reference)
+    >>> tau = law(0.0, np.zeros(2), np.zeros(2), law.start()).tau  # at rest on the reference
+    >>> bool(np.allclose(tau, robot.gravity_force(np.zeros(2))))
+    True
     """
 
     GAINS: ClassVar = {**AdaptiveSliding.GAINS, "radius": "kg, of the ball"}

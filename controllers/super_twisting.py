@@ -57,6 +57,17 @@ class SuperTwisting(ModelBased):
     because |s|^1/2 <= |x|. Hence V is zero after at most 2 (V lambda_max(P))^1/2 / k1, see `_convergence_time`. V
     has no gradient at s = 0, which the loop crosses, so that the class has no method `lyapunov`. With a torque held
     for dt, s remains of the order of (k1 dt)^2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> reference = gc.references.hold(robot, np.zeros(2))
+    >>> law = gc.controllers.SuperTwisting(robot, reference)
+    >>> tau = law(0.0, np.zeros(2), np.zeros(2), law.start()).tau  # at rest on the reference
+    >>> bool(np.allclose(tau, robot.gravity_force(np.zeros(2))))
+    True
     """
 
     GAINS: ClassVar = {"Lambda": RATES["Lambda"], "rate": "rad/s^3, of disturbances"}

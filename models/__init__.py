@@ -68,6 +68,10 @@ def __dir__() -> list[str]:
 def names() -> tuple[str, ...]:
     """Return the names of the bundled robots.
 
+    Returns
+    -------
+    tuple of str
+
     Examples
     --------
     >>> from geomctrl import models

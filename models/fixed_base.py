@@ -131,6 +131,12 @@ def puma560() -> Robot:
 
     Joint ranges: Corke's toolbox (after Wang and Chen 1991), with the signs of this convention. Efforts: Table 7 of the
     paper.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.models.puma560().nv
+    6
     """
     bodies = []
     for i, ((alpha, a, d, lower, upper, effort, armature), (m, com, moments)) in enumerate(
@@ -202,6 +208,12 @@ def panda(hand: bool = False) -> Robot:
 
     The identified friction is a sigmoid of the velocity. The joint properties `damping` and `friction` can not express
     it, so both are zero here.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.models.panda().joint_names[0]
+    'panda_joint1'
     """
     flag("hand", hand)
     bodies = []
@@ -280,6 +292,12 @@ def ur10() -> Robot:
     Source: ur_description of ROS-Industrial's universal_robot (ur10.urdf.xacro; K. Hawkins and others). Masses, centres
     of mass and limits come from the manufacturer; inertias are those of solid cylinders of the links' size. The
     inertias of real arms differ: identify them before you use the model on hardware.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.models.ur10().joint_names[0]
+    'shoulder_pan_joint'
     """
     bodies, parent = [], None
     for (link, name, axis, turn, origin, limit, velocity, effort), (m, z, Ixx, Izz) in zip(UR10_JOINTS, UR10_MASSES):
@@ -315,6 +333,12 @@ def scara() -> Robot:
     joint ranges: Corke's Robotics Toolbox (Cobra600). The manufacturer publishes no inertial parameters, so the masses
     are assumptions that are plausible for a robot of this size. The arms are solid boxes, the quill is a solid
     cylinder.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.models.scara().joint_names
+    ('shoulder', 'elbow', 'lift', 'roll')
     """
     deg = np.pi / 180.0
     down = np.diag([1.0, -1.0, -1.0, 1.0])
@@ -368,6 +392,12 @@ def cart_pole() -> Robot:
 
     Source: A. G. Barto, R. S. Sutton, C. W. Anderson, "Neuronlike adaptive elements that can solve difficult learning
     control problems", IEEE Trans. Systems, Man, and Cybernetics 13(5), 1983, without its friction.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.models.cart_pole().joint_names
+    ('cart', 'pole')
     """
     rod = POLE * LENGTH**2 / 12.0
     cart = inertia.from_com(CART, np.zeros(3), 0.01 * np.eye(3))  # the cart does not rotate: any inertia serves

@@ -26,6 +26,12 @@ def three_spheres() -> Robot:
     The paper's Fig. 3 does not show the full geometry. It is completed here such that the paper's tables are
     reproduced: kinetic energy 16.96, linear momentum (0, 24, 0) and angular momentum (33.6, 0, 51.2) at the initial
     state of the first simulation.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.models.three_spheres().nv
+    8
     """
     sphere = inertia.from_com(SPHERE_MASS, np.zeros(3), SPHERE_MOMENT * np.eye(3))
     second, third = np.eye(4), np.eye(4)
@@ -59,6 +65,12 @@ def quadruped() -> Robot:
     -----
     Source: Unitree's a1_description (unitree_ros, a1.urdf; BSD-3), as distributed in example-robot-data. The file has
     no rotor inertias. Each foot is fixed to its calf and merged into it.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.models.quadruped().nv
+    18
     """
     trunk = _inertia(6.0, (0.0, 0.0041, -0.0005), (0.0158533, -3.66e-5, 0.0377999, -6.11e-5, -2.75e-5, 0.0456542))
     imu = _inertia(0.001, (0.0, 0.0, 0.0), (1e-4, 0.0, 1e-4, 0.0, 0.0, 1e-4))
@@ -133,6 +145,12 @@ def satellite(wheels: bool = False) -> Robot:
     Hub (750 kg): Basilisk's scenarioAttitudeFeedbackRW (University of Colorado, AVS laboratory; ISC). Wheels: Honeywell
     HR16 with 100 N m s at 6000 1/min, from Basilisk's simIncludeRW: 12 kg, at most 0.2 N m. The moment of a wheel about
     an axis across the spin axis is 0.6 of its spin moment; Basilisk uses 0.5, which is a flat disc.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.models.satellite(wheels=True).joint_names
+    ('attitude', 'wheel1', 'wheel2', 'wheel3')
     """
     bodies = [Body("hub", None, Joint.spherical(name="attitude"), None, _about_the_centre(HUB_MASS, HUB_MOMENTS))]
     if flag("wheels", wheels):
@@ -172,6 +190,12 @@ def quadrotor() -> Robot:
     Source: T. Lee, M. Leok, N. H. McClamroch, "Geometric tracking control of a quadrotor UAV on SE(3)", CDC 2010,
     section V: one rigid body with four thrusts. Axes here have z up; the paper's z points down (rotation by pi about
     x).
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.models.quadrotor().nq, gc.models.quadrotor().nv
+    (12, 6)
     """
     body = inertia.from_com(QUADROTOR_MASS, np.zeros(3), np.diag(QUADROTOR_MOMENTS))
     frames = []

@@ -50,6 +50,12 @@ class HalfSpace(ReadableRepr):
         Outward normal, of any length.
     point : array (3,)
         A point of the surface [m].
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.HalfSpace(normal=(0.0, 0.0, 2.0)).normal
+    array([0., 0., 1.])
     """
 
     normal: ArrayLike = (0.0, 0.0, 1.0)
@@ -115,6 +121,12 @@ class Contact(External):
     Notes
     -----
     For a point that feels the mass m, a fixed step must resolve both rates, sqrt(p k x^(p-1) / m) and mu N / (m u).
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> contact = gc.Contact(["tip"], stiffness=1e5, dissipation=1.0, friction=0.5)
+    >>> plant = gc.Plant(gc.models.two_link(), f_ext=contact)
     """
 
     points: Sequence[str | tuple[str, ArrayLike]]

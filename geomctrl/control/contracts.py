@@ -32,6 +32,13 @@ class Command(NamedTuple):
         Further quantities that the run records.
     z_next : array, optional
         State of a sampled controller after this sample. It needs `control_dt`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> gc.Command(np.zeros(2), signals={"e": 0.1}).signals["e"]
+    0.1
     """
 
     tau: np.ndarray
@@ -116,6 +123,15 @@ class Controller(Protocol):
        `control.tuning.Tuning`. `geomctrl track` uses it.
     10. Optional: `in_domain(t, q, v)` returns whether the proof holds from this state on, for a law whose proof is not
         global.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> law = lambda t, q, v, z: gc.Command(robot.gravity_force(q) - 10.0 * q - 5.0 * v)
+    >>> gc.simulate(robot, law, np.zeros(2), np.zeros(2), t_end=0.002, dt=1e-3).tau.shape
+    (3, 2)
     """
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> Command: ...
@@ -205,6 +221,14 @@ def desired_at(reference: Reference, t: float) -> Desired:
     -------
     Desired
         Read-only arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> reference = gc.references.hold(gc.models.two_link(), [0.5, 0.2])
+    >>> gc.control.desired_at(reference, 0.0).q
+    array([0.5, 0.2])
     """
     latest = _latest.get()
     if latest is None:

@@ -62,11 +62,23 @@ class Measure(ReadableRepr):
         raise NotImplementedError
 
     def add(self, sample: Sample) -> None:
-        """Accumulate the next sample (rule 3)."""
+        """Accumulate the next sample (rule 3).
+
+        Parameters
+        ----------
+        sample : Sample
+            Time, state, command and plant of one sample.
+        """
         raise NotImplementedError
 
     def value(self) -> Any:
-        """Return the result after the samples so far (rule 4)."""
+        """Return the result after the samples so far (rule 4).
+
+        Returns
+        -------
+        float or ndarray
+            In `units`; an array has the axes `dims`.
+        """
         raise NotImplementedError
 
     def __call__(self, run: Run) -> Any:
@@ -133,6 +145,15 @@ class TrackingRMS(_Error):
         Time [s] from which samples count. Default: 0.
     joints : bool
         Whether the result has one number for each coordinate (nv,). Default: False, a single number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> law = gc.controllers.PDGravity(gc.models.two_link(), np.zeros(2), kp=50.0, kd=10.0)
+    >>> run = gc.simulate(law.robot, law, np.array([0.1, 0.0]), np.zeros(2), t_end=0.01, dt=1e-3)
+    >>> bool(0.0 < gc.measures.TrackingRMS()(run) <= 0.1)
+    True
     """
 
     name = "tracking_rms"
@@ -169,6 +190,15 @@ class SettlingTime(_Error):
     ----------
     tolerance : float
         [rad, m]. Default: 0.01.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> law = gc.controllers.PDGravity(gc.models.two_link(), np.zeros(2), kp=50.0, kd=10.0)
+    >>> run = gc.simulate(law.robot, law, np.array([0.1, 0.0]), np.zeros(2), t_end=0.01, dt=1e-3)
+    >>> gc.measures.SettlingTime(tolerance=0.2)(run)  # inside the tolerance from the start
+    0.0
     """
 
     name = "settling_time"
@@ -234,6 +264,15 @@ class PeakTorque(Measure):
     ----------
     joints : bool
         Whether the result has one number for each coordinate (nv,). Default: False, a single number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> law = gc.controllers.PDGravity(gc.models.two_link(), np.zeros(2), kp=50.0, kd=10.0)
+    >>> run = gc.simulate(law.robot, law, np.array([0.1, 0.0]), np.zeros(2), t_end=0.01, dt=1e-3)
+    >>> bool(gc.measures.PeakTorque()(run) == np.abs(run.applied).max())
+    True
     """
 
     name = "peak_torque"
@@ -265,6 +304,15 @@ class WorstMonitor(Measure):
     ----------
     monitor : str or Monitor
         The name of a default monitor, or a monitor. Default: "energy".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> law = gc.controllers.PDGravity(gc.models.two_link(), np.zeros(2), kp=50.0, kd=10.0)
+    >>> run = gc.simulate(law.robot, law, np.array([0.1, 0.0]), np.zeros(2), t_end=0.01, dt=1e-3)
+    >>> bool(gc.measures.WorstMonitor("energy")(run) <= 1e-6)
+    True
     """
 
     def __init__(self, monitor: str | Monitor = "energy"):
@@ -299,6 +347,15 @@ class Verdict(WorstMonitor):
     ----------
     monitor : str or Monitor
         The name of a default monitor, or a monitor. Default: "lyapunov".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> law = gc.controllers.PDGravity(gc.models.two_link(), np.zeros(2), kp=50.0, kd=10.0)
+    >>> run = gc.simulate(law.robot, law, np.array([0.1, 0.0]), np.zeros(2), t_end=0.01, dt=1e-3)
+    >>> float(gc.measures.Verdict("lyapunov")(run))
+    1.0
     """
 
     def __init__(self, monitor: str | Monitor = "lyapunov"):

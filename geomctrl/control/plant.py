@@ -149,7 +149,17 @@ class Plant(PlantExport, ReadableRepr):
         put(self, "sensors", checked_sensors(self))
 
     def at(self, t: float) -> Plant:
-        """The plant at time t, constant until its next change."""
+        """Return the plant at time t, constant until its next change.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+
+        Returns
+        -------
+        Plant
+        """
         t, robot = time(t), self.robot
         if not self.switches:
             return self
@@ -233,7 +243,21 @@ class Plant(PlantExport, ReadableRepr):
         return tau if self._chain is None else self._chain.torque(t, tau, v, self._split(x)[2])
 
     def net_torque(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any) -> np.ndarray:
-        """tau (nv,) minus spring torques plus stop torques (rule 1)."""
+        """Return the torques that move the robot, without friction: tau minus springs plus stops (rule 1).
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        q, v, tau : ndarray, shape (nq,), (nv,), (nv,)
+            State, and torques [N m or N] of the actuators.
+        x : ndarray, shape (n,), or None
+            State of a subclass.
+
+        Returns
+        -------
+        ndarray, shape (nv,)
+        """
         if self._springs is not None:
             stiffness, preload = self._springs
             tau = tau - (q @ stiffness - preload)
@@ -265,15 +289,15 @@ class Plant(PlantExport, ReadableRepr):
         return friction.power(v, load, bristles) - friction.dissipation(v, load, bristles)
 
     def state_rate(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any) -> Any:
-        """Time derivative (n,) of a subclass's state (rule 2)."""
+        """Return the time derivative (n,) of a subclass's state (rule 2); arguments as for `net_torque`."""
         return None
 
     def stored_energy(self, q: np.ndarray, x: Any) -> float:
-        """Energy [J] in a subclass's state or potential (rule 3)."""
+        """Return the energy [J] that a subclass stores in x (n,) or in a potential of q (nq,) (rule 3)."""
         return 0.0
 
     def storage_power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any) -> float:
-        """Power [W] into that energy (rule 3)."""
+        """Return the power [W] into the energy that a subclass stores (rule 3); arguments as for `net_torque`."""
         return 0.0
 
     def _energy_outside_robot(self, q: np.ndarray, x: Any) -> float:
@@ -285,7 +309,21 @@ class Plant(PlantExport, ReadableRepr):
         return energy if self._chain is None else energy + self._chain.stored_energy(theirs)
 
     def acceleration(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any = None) -> np.ndarray:
-        """vdot (nv,) under the command tau (inputs,), with the state x (nx,) if the plant has one."""
+        """Return vdot under a command.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        q, v, tau : array_like, shape (nq,), (nv,), (inputs,)
+            State and command.
+        x : ndarray, shape (nx,), optional
+            State of the whole plant, such as `run.x[0]`, if it has one.
+
+        Returns
+        -------
+        ndarray, shape (nv,)
+        """
         t, q, v, tau, x = self._arguments(t, q, v, tau, x)
         return self._accelerated(t, q, v, self._net(t, q, v, tau, x))
 
@@ -298,6 +336,13 @@ class Plant(PlantExport, ReadableRepr):
         """Write v and vdot (2 nv numbers), the rate of x and, last, the power into out.
 
         If only `Friction` acts besides the command, one kernel call computes everything.
+
+        Parameters
+        ----------
+        t, q, v, tau, x
+            As for `acceleration`.
+        out : ndarray, shape (2 nv + nx + 1,)
+            Where the result is written.
         """
         kind, (own, bristles, theirs) = type(self), self._split(x)
         command, stored, n = tau, 0.0, self.robot.nv
@@ -335,7 +380,17 @@ class Plant(PlantExport, ReadableRepr):
         return True
 
     def power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any = None) -> float:
-        """Power into the robot's energy and all other stored energy [W]."""
+        """Return the power into the robot's energy and all other stored energy [W].
+
+        Parameters
+        ----------
+        t, q, v, tau, x
+            As for `acceleration`.
+
+        Returns
+        -------
+        float
+        """
         t, q, v, tau, x = self._arguments(t, q, v, tau, x)
         own, bristles, theirs = self._split(x)
         stored = 0.0

@@ -223,6 +223,15 @@ class Spline(_Motion):
     On the Lie group it has the cumulative form: factor k is exp(log(q_{k-1}^-1 q_k) s_k(t)), where s_k is the spline
     through 0 before waypoint k and 1 from it on. For joints with one degree of freedom this is the ordinary spline. The
     reference is constant before the first and after the last waypoint.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> reference = gc.references.Spline(robot, [0.0, 1.0, 2.0], [[0.0, 0.0], [0.5, 1.0], [0.0, 0.0]])
+    >>> bool(np.allclose(reference(1.0).q, [0.5, 1.0]))
+    True
     """
 
     def __init__(self, robot: Robot, times: Sequence[float], waypoints: ArrayLike):
@@ -289,6 +298,12 @@ class Harmonic(ReadableRepr):
         [Hz].
     phase : float or array_like, shape (n,)
         [rad]. Default: 0.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.references.Harmonic(q0=0.0, amplitude=1.0, frequency=0.5)(0.5)[0]
+    array([1.])
     """
 
     q0: ArrayLike
@@ -323,6 +338,12 @@ class RestToRest(ReadableRepr):
         Begin and end [rad, m].
     duration : float
         [s].
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.references.RestToRest(q0=0.0, q1=1.0, duration=2.0)(1.0)[0]
+    array([0.5])
     """
 
     q0: ArrayLike

@@ -56,6 +56,13 @@ class JointStops(ReadableRepr):
     -----
     The torque is continuous and never pulls. An impact at speed s loses approximately the fraction c s of the speed.
     The integration step should be small compared with sqrt(inertia / k).
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> plant = gc.Plant(gc.models.scara(), stops=gc.JointStops(1e5, dissipation=1.0))
+    >>> plant.stops
+    JointStops(stiffness=100000, dissipation=1)
     """
 
     stiffness: ArrayLike

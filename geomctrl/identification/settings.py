@@ -33,6 +33,11 @@ class Filtering:
     ------
     ArgumentError
         If a value is invalid.
+
+    Examples
+    --------
+    >>> from geomctrl.identification import Filtering
+    >>> filtering = Filtering(cutoff=8.0, decimate=4)
     """
 
     cutoff: float | None = option(
@@ -93,6 +98,11 @@ class Validation:
     ------
     ArgumentError
         If a value is invalid.
+
+    Examples
+    --------
+    >>> from geomctrl.identification import Validation
+    >>> validation = Validation(test=0.2)
     """
 
     test: Dataset | str | Path | float | None = option(

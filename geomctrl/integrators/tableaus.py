@@ -160,7 +160,18 @@ def method(name: str | Tableau, argument: str = "method") -> Tableau:
 
 
 def methods() -> Mapping[str, Tableau]:
-    """Return the bundled methods: their tableaus by name."""
+    """Return the bundled methods by name.
+
+    Returns
+    -------
+    mapping of str to Tableau
+
+    Examples
+    --------
+    >>> from geomctrl import integrators
+    >>> integrators.methods()["MK4"].order
+    4
+    """
     return MappingProxyType(REGISTRY)
 
 

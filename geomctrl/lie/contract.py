@@ -54,7 +54,13 @@ class LieGroup(Protocol):
     @property
     def shape(self) -> tuple[int, ...]: ...
     def identity(self) -> np.ndarray:
-        """Return the identity element."""
+        """Return the identity element.
+
+        Returns
+        -------
+        array
+            Group element.
+        """
         ...
 
     def compose(self, a: np.ndarray, b: np.ndarray, /) -> np.ndarray:
@@ -356,6 +362,12 @@ class Rn(CheckedGroup):
     ----------
     n : int
         Dimension, >= 0.
+
+    Examples
+    --------
+    >>> from geomctrl import groups
+    >>> groups.Rn(2).compose([1.0, 2.0], [3.0, 4.0])
+    array([4., 6.])
     """
 
     n: int

@@ -83,6 +83,13 @@ class Product(CheckedGroup):
         -------
         list of ndarray
             Arrays `(..., *group.shape)`, one for each factor.
+
+        Examples
+        --------
+        >>> from geomctrl import groups
+        >>> G = groups.Product(groups.SO3(), groups.Rn(2))
+        >>> [part.shape for part in G.split(G.identity())]
+        [(3, 3), (2,)]
         """
         return _elements(self._parts, checked("y", y, self.shape, finite=False))
 
@@ -97,6 +104,13 @@ class Product(CheckedGroup):
         Returns
         -------
         ndarray, shape (..., size)
+
+        Examples
+        --------
+        >>> from geomctrl import groups
+        >>> G = groups.Product(groups.SO3(), groups.Rn(2))
+        >>> G.join([groups.SO3().identity(), [1.0, 2.0]]).shape
+        (11,)
         """
         try:
             parts = list(parts)

@@ -91,6 +91,13 @@ def random_configuration(robot: Mechanism, rng: np.random.Generator) -> np.ndarr
     Returns
     -------
     ndarray, shape (nq,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> gc.models.two_link().random_configuration(np.random.default_rng(0)).shape
+    (2,)
     """
     require_robot("robot", robot)
     generator("rng", rng)

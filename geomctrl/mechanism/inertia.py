@@ -113,6 +113,14 @@ def tensor(parameters: ArrayLike) -> np.ndarray:
     -------
     ndarray, shape (..., 3, 3)
         [kg m^2].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import inertia
+    >>> body = inertia.from_com(2.0, [0.0, 0.0, 0.5], np.diag([0.1, 0.1, 0.02]))
+    >>> inertia.tensor(body).diagonal()
+    array([0.6 , 0.6 , 0.02])
     """
     return _parameters(parameters)[..., 4:][..., SYMMETRIC]
 
@@ -154,6 +162,14 @@ def com_tensor(parameters: ArrayLike) -> np.ndarray:
     -------
     ndarray, shape (..., 3, 3)
         [kg m^2]; about the origin where the mass is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import inertia
+    >>> body = inertia.from_com(2.0, [0.0, 0.0, 0.5], np.diag([0.1, 0.1, 0.02]))
+    >>> np.round(inertia.com_tensor(body).diagonal(), 12)
+    array([0.1 , 0.1 , 0.02])
     """
     pi = _parameters(parameters)
     c = np.nan_to_num(com(pi))
@@ -171,6 +187,15 @@ def spatial(parameters: ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray, shape (..., 6, 6)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import inertia
+    >>> body = inertia.from_com(2.0, [0.0, 0.0, 0.5], np.diag([0.1, 0.1, 0.02]))
+    >>> V = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])  # translation along x
+    >>> inertia.spatial(body) @ V
+    array([0., 1., 0., 2., 0., 0.])
     """
     pi = _parameters(parameters)
     H = _hat(pi[..., 1:4])
@@ -215,6 +240,14 @@ def from_pseudo(P: ArrayLike) -> np.ndarray:
     ------
     ArgumentError
         If the matrix is not symmetric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import inertia
+    >>> body = inertia.from_com(2.0, [0.0, 0.0, 0.5], np.diag([0.1, 0.1, 0.02]))
+    >>> bool(np.allclose(inertia.from_pseudo(inertia.pseudo(body)), body))
+    True
     """
     P = checked("P", P, (4, 4))
     _require_symmetric("P", P)
@@ -298,6 +331,13 @@ def is_physical(parameters: ArrayLike, strict: bool = False) -> np.ndarray:
     Returns
     -------
     ndarray of bool, shape (...,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import inertia
+    >>> bool(inertia.is_physical(inertia.from_com(1.0, [0.0, 0.0, 0.0], np.diag([1.0, 1.0, 3.0]))))  # 1 + 1 < 3
+    False
     """
     pi = _parameters(parameters)
     flag("strict", strict)
@@ -351,6 +391,14 @@ def divergence(parameters: ArrayLike, prior: ArrayLike) -> np.ndarray:
     Notes
     -----
     Lee, Wensing and Park 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import inertia
+    >>> body = inertia.from_com(2.0, [0.0, 0.0, 0.5], np.diag([0.1, 0.1, 0.02]))
+    >>> bool(inertia.divergence(body, body) < 1e-12 < inertia.divergence(1.1 * body, body))
+    True
     """
     a, b = checked("parameters", parameters, (10,)), checked("prior", prior, (10,))
     if a.ndim > 1 and b.ndim > 1:

@@ -258,6 +258,12 @@ class Mechanism:
         ------
         NameNotFoundError
             If there is no such frame; the message lists similar names.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.models.two_link().frame("tip").body
+        1
         """
         try:
             return self._frames[name]
@@ -279,6 +285,12 @@ class Mechanism:
         ------
         NameNotFoundError
             If there is no such joint; the message lists similar names.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.models.two_link().joint("joint2")
+        1
         """
         if not isinstance(name, str) or name not in self.joint_names:
             raise NameNotFoundError(_no_such("joint", name, list(self.joint_names)))

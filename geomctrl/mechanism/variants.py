@@ -40,6 +40,15 @@ def with_parameters(robot: R, parameters: ArrayLike, *, physical: bool = True) -
     ------
     InertiaError
         If no rigid body can have the parameters and `physical` is True.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q = gc.models.two_link(), np.zeros(2)
+    >>> heavier = robot.with_parameters(1.1 * robot.parameters)
+    >>> bool(np.allclose(heavier.gravity_force(q), 1.1 * robot.gravity_force(q)))
+    True
     """
     require_robot("robot", robot)
     flag("physical", physical)
@@ -114,6 +123,15 @@ def with_armature(robot: R, armature: ArrayLike) -> R:
         If a value is negative, or not zero for a joint with several degrees of freedom.
     ModelError
         If the mass matrix is singular without the previous armature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q = gc.models.two_link(), np.zeros(2)
+    >>> M, M0 = (robot.with_armature(x).mass_matrix(q) for x in (0.1, 0.0))
+    >>> bool(np.allclose(M, M0 + 0.1 * np.eye(2)))
+    True
     """
     require_robot("robot", robot)
     requested = checked("armature", armature, ())

@@ -114,6 +114,14 @@ def inverse_dynamics_derivatives(
     -----
     A derivative with respect to q is df(q exp(S_k d))/dd for each velocity coordinate k, see
     `geomctrl.terms.derivatives`. Mueller 2018 section 6; Singh, Russo and Wensing 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> bool(np.allclose(robot.inverse_dynamics_derivatives(q, v, np.zeros(2)).da, robot.mass_matrix(q)))
+    True
     """
     if threads is not ONE:
         check_threads(threads)
@@ -157,6 +165,17 @@ def forward_dynamics_derivatives(
     Notes
     -----
     da/dq = -M^-1 dtau/dq and da/dv = -M^-1 dtau/dv, with the derivatives of `inverse_dynamics_derivatives`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> d = robot.forward_dynamics_derivatives(q, v, np.zeros(2))
+    >>> bool(np.allclose(d.a, robot.forward_dynamics(q, v, np.zeros(2))))
+    True
+    >>> bool(np.allclose(d.dtau, np.linalg.inv(robot.mass_matrix(q))))
+    True
     """
     if threads is not ONE:
         check_threads(threads)
@@ -237,6 +256,14 @@ def inverse_dynamics_second_derivatives(
     Notes
     -----
     The cost is O(n^2 depth).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> gc.derivatives.inverse_dynamics_second_derivatives(robot, q, v, np.zeros(2)).dqdq.shape
+    (2, 2, 2)
     """
     require_robot("robot", robot)
     n = robot.nv
@@ -275,6 +302,14 @@ def forward_dynamics_second_derivatives(
     Notes
     -----
     They follow from differentiating ID(q, v, a(q, v, tau)) = tau twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> gc.derivatives.forward_dynamics_second_derivatives(robot, q, v, np.zeros(2)).dqdq.shape
+    (2, 2, 2)
     """
     require_robot("robot", robot)
     first = forward_dynamics_derivatives(robot, q, v, tau, f_ext)
@@ -332,6 +367,15 @@ def linearize(
 
     where ad_v is block diagonal over the joints and zero for those with one degree of freedom. (q, v) need not be an
     equilibrium: along a motion with torques tau this is the variational equation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.cart_pole()
+    >>> A = gc.derivatives.linearize(robot, np.zeros(2), np.zeros(2), np.zeros(2)).A
+    >>> bool(np.linalg.eigvals(A).real.max() > 0.0)  # the upright pole is unstable
+    True
     """
     require_robot("robot", robot)
     d = forward_dynamics_derivatives(robot, q, v, tau, f_ext)
@@ -365,6 +409,15 @@ def inverse_dynamics_rates(robot: Mechanism, q: ArrayLike, rates: ArrayLike) -> 
     Notes
     -----
     Mueller 2018 section 6.3, by power series in inertial axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> tau = gc.derivatives.inverse_dynamics_rates(robot, q, [v, np.zeros(2), np.zeros(2)])  # tau and tau'
+    >>> bool(np.allclose(tau[0], robot.inverse_dynamics(q, v, np.zeros(2))))
+    True
     """
     require_robot("robot", robot)
     if isinstance(rates, np.ndarray) and rates.ndim == 2 and len(rates) > 1:

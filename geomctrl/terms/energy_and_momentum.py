@@ -89,6 +89,14 @@ def energy(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     See Also
     --------
     kinetic_energy, potential_energy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> bool(np.isclose(robot.energy(q, v), 0.5 * v @ robot.mass_matrix(q) @ v + robot.potential_energy(q)))
+    True
     """
     state = _mechanical_state(robot, q, v)
     return state[..., 0] + state[..., 1]
@@ -112,6 +120,15 @@ def momentum(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     See Also
     --------
     centroidal_momentum_matrix : the momentum about the centre of mass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> velocity = (robot.center_of_mass(q + 1e-6 * v) - robot.center_of_mass(q - 1e-6 * v)) / 2e-6
+    >>> bool(np.allclose(robot.momentum(q, v)[3:], robot.parameters[:, 0].sum() * velocity))
+    True
     """
     return _mechanical_state(robot, q, v)[..., 2:]
 
@@ -166,6 +183,14 @@ def centroidal_momentum_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     ------
     ArgumentError
         For wrong shapes, nan, infinity, and for a robot without mass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> bool(np.allclose((robot.centroidal_momentum_matrix(q) @ v)[3:], robot.momentum(q, v)[3:]))
+    True
     """
     lead, (flat,) = as_batch(robot, q=q)
     return _centroidal(robot, flat.reshape(*lead, robot.nq), np.zeros((*lead, robot.nv)))[0]
@@ -188,6 +213,15 @@ def centroidal_momentum_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike
     ------
     ArgumentError
         For wrong shapes, nan, infinity, and for a robot without mass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> A = robot.centroidal_momentum_matrix
+    >>> bool(np.allclose(robot.centroidal_momentum_matrix_rate(q, v), (A(q + 1e-6 * v) - A(q - 1e-6 * v)) / 2e-6))
+    True
     """
     return _centroidal(robot, q, v)[1]
 

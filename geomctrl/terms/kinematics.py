@@ -202,6 +202,18 @@ def body_wrenches(
         If there is no such frame.
     ArgumentError
         If the frame is fixed to the world.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> weight = np.array([0.0, 0.0, 0.0, 0.0, 0.0, -9.81])  # of 1 kg at the tip
+    >>> f_ext = robot.body_wrenches(q, weight, "tip", "hybrid")
+    >>> zero = np.zeros(2)
+    >>> tau = robot.inverse_dynamics(q, zero, zero, f_ext=f_ext)
+    >>> bool(np.allclose(tau, robot.gravity_force(q) - robot.jacobian(q, "tip", "hybrid").T @ weight))
+    True
     """
     body, placement = on_a_body(robot, frame)
     form = representation_number(representation)

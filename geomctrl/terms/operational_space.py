@@ -67,6 +67,16 @@ def mobility(robot: Mechanism, q: ArrayLike, frame: str, representation: Represe
     Notes
     -----
     Khatib 1987, computed in O(n) without M and J.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> J = robot.jacobian(q, "tip")
+    >>> Lambda_inverse = gc.operational_space.mobility(robot, q, "tip")
+    >>> bool(np.allclose(Lambda_inverse, J @ np.linalg.solve(robot.mass_matrix(q), J.T)))
+    True
     """
     require_robot("robot", robot)
     body, placement = where_is(robot, frame)
@@ -157,6 +167,15 @@ def dynamically_consistent_inverse(robot: Mechanism, q: ArrayLike, J: ArrayLike)
     Notes
     -----
     Khatib 1987, equation (46).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> J = robot.jacobian(q, "tip", "hybrid")[[3, 5]]  # motion in the x-z plane
+    >>> bool(np.allclose(J @ gc.operational_space.dynamically_consistent_inverse(robot, q, J), np.eye(2)))
+    True
     """
     require_robot("robot", robot)
     lead, (flat,) = as_batch(robot, q=q)

@@ -51,6 +51,11 @@ def recheck_lyapunov(
     processes : int
         Number of processes. A box takes between some milliseconds (two links) and a tenth of a second (seven joints).
 
+    Returns
+    -------
+    str
+        What was checked.
+
     Raises
     ------
     CheckError

@@ -83,7 +83,7 @@ def random_robot(
     driven: bool = False,
     **options,
 ) -> Robot:
-    """A random physical robot.
+    """Return a random robot with physical inertias.
 
     Parameters
     ----------
@@ -100,6 +100,17 @@ def random_robot(
         kg; everything else is the same as without.
     **options
         As for `Robot.build`.
+
+    Returns
+    -------
+    Robot
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import testing
+    >>> testing.random_robot(np.random.default_rng(0), ["revolute", "prismatic", "spherical"]).nv
+    5
     """
     generator("rng", rng)
     aligned = flag("aligned", aligned)
@@ -155,7 +166,7 @@ def robots(
     aligned: bool | None = None,
     driven: bool | None = None,
 ) -> SearchStrategy[Robot]:
-    """Strategy for random physical robots, which shrinks to few and simple joints.
+    """Return a hypothesis strategy for random physical robots, which shrinks to few and simple joints.
 
     Parameters
     ----------
@@ -171,6 +182,11 @@ def robots(
         Whether axes and placements are along coordinate axes (None: sometimes).
     driven : bool or None
         Whether some joints with one degree of freedom have motors with armature (None: sometimes).
+
+    Returns
+    -------
+    SearchStrategy
+        A hypothesis strategy.
 
     Raises
     ------
@@ -205,7 +221,9 @@ def robots(
 
 
 def states(robot: Robot, velocities: int = 1) -> SearchStrategy[tuple[np.ndarray, ...]]:
-    """Strategy for (q, v), or (q, v, a, v_ref) with `velocities=3`, which shrinks to the robot at rest in neutral.
+    """Return a hypothesis strategy for (q, v), or (q, v, a, v_ref) with `velocities=3`.
+
+    It shrinks to the robot at rest in its neutral configuration.
 
     Parameters
     ----------
@@ -213,6 +231,11 @@ def states(robot: Robot, velocities: int = 1) -> SearchStrategy[tuple[np.ndarray
         The robot. Its joints are moved by up to 3 [rad, m] along their screws.
     velocities : int
         Number of vectors (nv,) after q: velocities, accelerations or torques of up to 3 in steps of 1/1000 of it.
+
+    Returns
+    -------
+    SearchStrategy
+        A hypothesis strategy.
     """
     require_robot("robot", robot)
     vector = _vectors(robot)

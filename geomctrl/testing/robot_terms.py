@@ -81,6 +81,11 @@ def assert_skew_symmetric(
     -----
     Skew symmetry does not imply that C is correct (Mdot/2 passes). C v + g is therefore compared with inverse dynamics
     by the Newton-Euler recursion.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.testing.assert_skew_symmetric(gc.models.two_link())
     """
     rtol = tolerance("rtol", rtol)
     require_robot("robot", robot)
@@ -197,6 +202,11 @@ def assert_passive(
         With a violating state.
     ArgumentError
         For `states` below one and an `rtol` that is negative, infinite or nan.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.testing.assert_passive(gc.models.two_link())
     """
     rtol = tolerance("rtol", rtol)
     require_robot("robot", robot)

@@ -38,6 +38,11 @@ class Region:
         q (nq,) at rest, or (q, z), or a function t -> (q, v, z). Default: the controller's `reference`, or at rest its
         `q_d`. z is `settled(t, plant)`, `true_parameters(plant)` or the initial state; if V is not zero there, z is
         solved for.
+
+    Examples
+    --------
+    >>> from geomctrl import testing
+    >>> region = testing.Region(spread={"q": 0.3, "v": 1.0})
     """
 
     spread: float | Mapping[str, Any] = 0.5
@@ -66,6 +71,12 @@ class Runs:
         Length of each [s]. Default: 0.3.
     dt : float
         Step [s]. Default: 1e-3.
+
+    Examples
+    --------
+    >>> from geomctrl import testing
+    >>> testing.Runs(count=4).duration
+    0.3
     """
 
     count: int = 2
@@ -92,6 +103,11 @@ class Port:
         Largest |u|.
     output : function (t, q, v, z) -> y (m,), optional
         Another output.
+
+    Examples
+    --------
+    >>> from geomctrl import testing
+    >>> port = testing.Port(lambda robot, q: robot.jacobian(q, "tip", "hybrid")[3:].T, largest=5.0)
     """
 
     at: Any = "joints"
@@ -115,6 +131,11 @@ class Box:
         Time interval [s] for a law, a V or a wrench that depends on time. Without it such a law is refused.
     equilibrium : array (nq,), optional
         Default: the controller's constant `reference`, or its `q_d`.
+
+    Examples
+    --------
+    >>> from geomctrl import testing
+    >>> box = testing.Box(q=0.5, v=1.0)
     """
 
     q: Any
@@ -146,6 +167,12 @@ class Budget:
         Time limit for boxes that take long; the certificate reports if it ended a proof. Default: 600.
     seed : int
         Of the search for a counterexample. Default: 0.
+
+    Examples
+    --------
+    >>> from geomctrl import testing
+    >>> testing.Budget(boxes=10_000).seconds
+    600.0
     """
 
     boxes: int = 200_000

@@ -105,7 +105,18 @@ class LiveView:
             self._server = None
 
     def wait(self, seconds: float) -> bool:
-        """Wait until a browser shows the page, at most this many seconds; return whether one does."""
+        """Wait until a browser shows the page.
+
+        Parameters
+        ----------
+        seconds : float
+            Longest time to wait [s].
+
+        Returns
+        -------
+        bool
+            Whether a browser shows the page.
+        """
         end = time.monotonic() + number("seconds", seconds)
         server = self._open()
         while not server.get_clients() and time.monotonic() < end:

@@ -43,6 +43,13 @@ class SeriesElasticity(Actuator):
 
     With backlash s(d) = d - clip(d, -backlash / 2, backlash / 2), otherwise s(d) = d. Inside the play tau is zero;
     teeth in contact push and never pull (Nordin and Gutman 2002). Initially the gear is in the middle of its play.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> plant = gc.Plant(gc.models.two_link(), actuators=gc.actuators.SeriesElasticity(1e4, rotor=0.1))
+    >>> plant.stores_energy
+    True
     """
 
     stiffness: ArrayLike

@@ -30,6 +30,13 @@ class Lag(Actuator):
     Notes
     -----
     A slope limit without lag, x' = rate sign(u - x), has a discontinuous right-hand side; the lag removes it.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> plant = gc.Plant(gc.models.two_link(), actuators=gc.actuators.Lag(0.01))  # 10 ms
+    >>> plant.has_state
+    True
     """
 
     time_constant: ArrayLike

@@ -74,6 +74,13 @@ class TorqueSpeedLimits(Actuator):
         Speed > 0 at which no driving torque is left [rad/s, m/s]. At higher speeds the motor can only brake.
     peak : float or (nv,), optional
         Torque that the current allows > 0 [N m, N]; default `stall`.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> motor = gc.actuators.TorqueSpeedLimits(stall=10.0, no_load=20.0)
+    >>> float(motor.torque(0.0, 10.0, 10.0, None))  # half the no-load speed leaves half the torque
+    5.0
     """
 
     stall: ArrayLike

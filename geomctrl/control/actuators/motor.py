@@ -35,6 +35,13 @@ class CurrentDrive(Actuator):
     Notes
     -----
     The rotor inertia is the armature of the robot's joint.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> drive = gc.actuators.CurrentDrive(torque_constant=0.1, gear_ratio=50.0)
+    >>> float(drive.torque(0.0, 2.0, 0.0, None))  # 2 A
+    10.0
     """
 
     torque_constant: ArrayLike
@@ -74,6 +81,13 @@ class DCMotor(Actuator):
     Notes
     -----
     The stored energy is L i^2 / 2. The rotor inertia is the armature of the robot's joint.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> motor = gc.actuators.DCMotor(torque_constant=0.1, resistance=2.0, gear_ratio=50.0)
+    >>> float(motor.torque(0.0, 24.0, 0.0, None))  # 24 V at standstill: 12 A
+    60.0
     """
 
     torque_constant: ArrayLike

@@ -77,6 +77,13 @@ class TransportDelay(Sampled):
     ------
     ArgumentError
         For a negative delay.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> plant = gc.Plant(gc.models.two_link(), actuators=gc.actuators.TransportDelay(0.002))
+    >>> plant.sampled_actuators
+    (TransportDelay(delay=0.002),)
     """
 
     def __init__(self, delay: float):
@@ -94,6 +101,14 @@ class RateLimit(Sampled):
     See Also
     --------
     Lag : the counterpart in continuous time, with its argument `rate`.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> import numpy as np
+    >>> limit = gc.actuators.RateLimit(100.0)  # N m/s
+    >>> limit.output(np.array([5.0]), np.zeros(1), 0.001)[0]
+    array([0.1])
     """
 
     def __init__(self, rate: ArrayLike):

@@ -31,6 +31,13 @@ class Selection(Actuator):
     -----
     Examples are an underactuated arm (fewer columns than rows), a quadrotor (the wrench of four thrusts on its body), a
     legged robot (`Selection.joints`: the identity below six rows of zeros), and coupled drives.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> cart_pole = gc.models.cart_pole()
+    >>> gc.Plant(cart_pole, actuators=gc.actuators.Selection([[1.0], [0.0]])).inputs  # only the cart is driven
+    1
     """
 
     B: ArrayLike

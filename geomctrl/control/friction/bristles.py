@@ -39,6 +39,13 @@ class LuGre(FrictionModel):
     stiffness z^2 / 2 the model is passive where viscous >= damping (static / coulomb - 1) (Barahanov and Ortega 2000);
     its dissipation can be negative for a moment otherwise. A step should be short against sqrt(inertia / stiffness)
     and against coulomb / (stiffness |v|).
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> model = gc.friction.LuGre(stiffness=1e4, coulomb=1.0, static=1.5, speed=0.1, damping=10.0, viscous=5.0)
+    >>> gc.Plant(gc.models.two_link(), friction=model).has_state
+    True
     """
 
     stiffness: ArrayLike

@@ -83,6 +83,13 @@ class AsymmetricCoulomb(FrictionModel):
     -----
     With s = tanh(v / smoothing) the torque is forward (s + s^2) / 2 + backward (s - s^2) / 2. It is linear in both
     torques, opposes the velocity everywhere, and is `Friction`'s Coulomb torque where they are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> gc.friction.AsymmetricCoulomb(forward=1.0, backward=0.6).torque(np.array([1.0, -1.0]))
+    array([ 1. , -0.6])
     """
 
     forward: ArrayLike

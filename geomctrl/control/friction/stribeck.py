@@ -35,6 +35,14 @@ class Stribeck(FrictionModel):
     -----
     It is linear in (viscous, coulomb, static - coulomb) for given `speed` and `smoothing` (Armstrong-Helouvry, Dupont
     and Canudas de Wit 1994).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> model = gc.friction.Stribeck(coulomb=1.0, static=1.5, speed=0.1, viscous=0.2)
+    >>> np.round(model.torque(np.array([0.05, 10.0])), 3)  # 1 + 0.5 exp(-1/4) + 0.01, and 1 + 2
+    array([1.399, 3.   ])
     """
 
     coulomb: ArrayLike
@@ -100,6 +108,13 @@ class LoadDependent(FrictionModel):
     -----
     Gears lose a share of what they transmit (Hamon, Gautier, Garrec and Janot 2010). Friction that does not depend on
     the load adds to it: `Plant(robot, friction=[Friction(...), LoadDependent(...)])`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> gc.friction.LoadDependent(0.1).torque(np.array([1.0, -1.0]), np.array([20.0, 5.0]))
+    array([ 2. , -0.5])
     """
 
     coefficient: ArrayLike

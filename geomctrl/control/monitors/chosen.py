@@ -26,6 +26,12 @@ def default_monitors() -> list[Monitor]:
     list of Monitor
         Skew symmetry, energy, Lyapunov decrease, sampling, group membership, and limits of positions, velocities and
         efforts. A state that is not finite always ends a run.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> [monitor.name for monitor in gc.monitors.default_monitors()][:3]
+    ['skew', 'energy', 'lyapunov']
     """
     return [
         *(Skew(), EnergyBalance(), LyapunovDecrease(), Holding(), GroupResidual()),

@@ -23,6 +23,15 @@ class EnergyBalance(Monitor):
     ----------
     limit : float
         Largest value that counts as held. Default: 1e-6.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.0, 0.0], kp=50.0, kd=10.0)
+    >>> monitor = gc.monitors.EnergyBalance()
+    >>> run = gc.simulate(law.robot, law, [0.1, 0.0], [0.0, 0.0], t_end=0.01, dt=1e-3, monitors=[monitor])
+    >>> run.monitors["energy"].verdict
+    'held'
     """
 
     name = "energy"
@@ -38,6 +47,18 @@ class EnergyBalance(Monitor):
         return True
 
     def measure(self, sample):
+        """Return the relative error of the energy balance up to this sample.
+
+        Parameters
+        ----------
+        sample : Sample
+            The next sample of the run.
+
+        Returns
+        -------
+        float
+            |H(t) - H(0) - work| / scale, dimensionless.
+        """
         H = self._energy(sample.plant, sample.q, sample.v, sample.x)
         if self.baseline is None:
             self.baseline = H
@@ -56,6 +77,16 @@ class EnergyBalance(Monitor):
 
         H' - power, integrated over the samples, is the part of the drift that smaller steps do not reduce. The rest is
         truncation, which decreases with the step.
+
+        Parameters
+        ----------
+        replay : Replay
+            The stored run, whose steps can be repeated.
+
+        Returns
+        -------
+        Finding
+            VIOLATED, or UNRESOLVED with the step size that would reduce the integration error below the limit.
         """
         run, result = replay.run, replay.run.monitors[self.name]
         if not np.isfinite(result.worst):

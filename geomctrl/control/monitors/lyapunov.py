@@ -42,6 +42,15 @@ class LyapunovDecrease(Monitor):
     ----------
     limit : float
         Largest value that counts as held. Default: 1e-8.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.0, 0.0], kp=50.0, kd=10.0)
+    >>> monitor = gc.monitors.LyapunovDecrease()
+    >>> run = gc.simulate(law.robot, law, [0.1, 0.0], [0.0, 0.0], t_end=0.01, dt=1e-3, monitors=[monitor])
+    >>> run.monitors["lyapunov"].verdict
+    'held'
     """
 
     name = "lyapunov"

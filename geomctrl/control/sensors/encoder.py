@@ -42,6 +42,13 @@ class Encoder(Sensor):
     On joints with several degrees of freedom, offset and noise are in the algebra: q exp(offset + noise). The filter
     v+ = v + (1 - exp(-2 pi cutoff period)) (dq/period - v) has the step response of its analog counterpart at the
     samples. It starts in steady state at the true velocity.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> plant = gc.Plant(gc.models.two_link(), sensors=gc.sensors.Encoder(bits=12, cutoff=50.0))
+    >>> plant.sensors[0].outputs(plant.robot)
+    {'q': (2,), 'v': (2,)}
     """
 
     def __init__(

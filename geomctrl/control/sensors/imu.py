@@ -33,6 +33,13 @@ class IMU(Sensor):
     -----
     The specific force is acceleration minus gravity; at rest it points up. The acceleration is that at the sample,
     under the torques applied before it.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> plant = gc.Plant(gc.models.two_link(), sensors=gc.sensors.IMU("tip", noise=0.01))
+    >>> plant.sensors[0].outputs(plant.robot)
+    {'imu': (6,)}
     """
 
     def __init__(

@@ -72,6 +72,17 @@ class Sensor(ReadableRepr):
        it. It depends on nothing but its arguments and modifies nothing.
     7. `between(robot, y0, y1, s)` interpolates at the fraction s from y0 to y1, for delays that are no multiple of the
        period; linearly unless overridden.
+
+    Parameters
+    ----------
+    name : str
+        Name in `run.measured`, distinct among the sensors of a plant.
+    dt : float, optional
+        Sampling period [s]. Default: the controller's.
+    delay : float
+        Time [s] from a measurement until the controller receives it. Default: 0.
+    seed : int
+        Seed of the noise. Default: 0.
     """
 
     def __init__(self, name: str, dt: float | None = None, delay: float = 0.0, seed: int = 0):

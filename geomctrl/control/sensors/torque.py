@@ -29,6 +29,13 @@ class JointTorque(Sensor):
         The controller receives y[name], by default y["torque"].
     dt, delay, seed
         As for `Sensor`.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> plant = gc.Plant(gc.models.two_link(), sensors=gc.sensors.JointTorque(noise=0.1))
+    >>> plant.sensors[0].outputs(plant.robot)
+    {'torque': (2,)}
     """
 
     def __init__(

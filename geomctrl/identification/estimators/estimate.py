@@ -113,7 +113,18 @@ class Estimate:
         return None if self.covariance is None else np.sqrt(np.diag(self.covariance).clip(0.0))
 
     def intervals(self, level: float = 0.95) -> np.ndarray | None:
-        """Confidence intervals (nb, 2) of `values` by Student's t; None if there is no covariance."""
+        """Return confidence intervals of `values` by Student's t.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, between 0 and 1. Default: 0.95.
+
+        Returns
+        -------
+        ndarray, shape (nb, 2), or None
+            Lower and upper ends; None if there is no covariance.
+        """
         box = intervals(self.values, np.inf if self.std is None else self.std, level, self.dof)
         return None if self.std is None else box
 
@@ -170,11 +181,35 @@ class Estimate:
         return all(why is None for why in self.verdicts.values())
 
     def predict(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """Return the torques (N, nv) [N m] that the model predicts at states q (N, nq), v, a (N, nv)."""
+        """Return the torques that the model predicts at N states.
+
+        Parameters
+        ----------
+        q : ndarray, shape (N, nq)
+            Configurations.
+        v, a : ndarray, shape (N, nv)
+            Velocities and accelerations.
+
+        Returns
+        -------
+        ndarray, shape (N, nv)
+            Joint torques [N m or N].
+        """
         return self.model.torque(self.x, q, v, a)
 
     def relative_error(self, data: Dataset | Compressed | None = None) -> float:
-        """Return |tau - tau_hat| / |tau| over all joints and used samples. Default: of the training data."""
+        """Return |tau - tau_hat| / |tau| over all joints and used samples.
+
+        Parameters
+        ----------
+        data : Dataset, optional
+            A filtered log. Default: the training data.
+
+        Returns
+        -------
+        float
+            0.05 is an error of 5 %.
+        """
         if not isinstance(data, Compressed):
             data = self.training if data is None else self.model.compress(instance("data", data, Dataset, "a Dataset"))
         return data.relative_error(self.x)

@@ -170,6 +170,15 @@ class Dataset(Samples):
         Sample numbers at which a new uninterrupted part begins.
     processing : Processing, optional
         What was done to the samples; methods record it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl.identification import Dataset
+    >>> t = np.linspace(0.0, 1.0, 101)
+    >>> log = Dataset(t, q=np.sin(t)[:, None], tau=np.cos(t)[:, None])
+    >>> log
+    <Dataset 'log': t, q, tau of 1 joints, 101 samples at 100 Hz>
     """
 
     def __repr__(self) -> str:
@@ -217,6 +226,14 @@ class Dataset(Samples):
         ------
         DataError, ArgumentError
             If the file can not be read, or has no such columns.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from geomctrl.identification import Dataset
+        >>> t = np.linspace(0.0, 1.0, 101)
+        >>> len(Dataset.read({"time": t, "position": np.sin(t)[:, None], "torque": np.cos(t)[:, None]}))
+        101
         """
         file_options = Reading(keys, **options)
         if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(x, str) for x in names):
@@ -240,7 +257,23 @@ class Dataset(Samples):
         return cls(**values, processing=processing, label=label, names=tuple(names) or joints)
 
     def save(self, path: str | Path) -> None:
-        """Write t, q, v, a, tau and mask as an npz archive that `read` can read."""
+        """Write t, q, v, a, tau and mask as an npz archive that `read` can read.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write; .npz is appended if missing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from geomctrl.identification import Dataset
+        >>> t = np.linspace(0.0, 1.0, 101)
+        >>> log = Dataset(t, q=np.sin(t)[:, None], tau=np.cos(t)[:, None])
+        >>> log.save("log.npz")
+        >>> len(Dataset.read("log.npz"))
+        101
+        """
         path = path_of("path", path)
         arrays = {key: getattr(self, key) for key in ("t", "q", "v", "a", "tau", "mask")}
         path = path if path.suffix == ".npz" else Path(f"{path}.npz")

@@ -203,7 +203,33 @@ MIN_STRETCH = 16  # samples: shorter parts can not be filtered
 
 
 def select(data: Log, keep: np.ndarray, label: str | None = None) -> Log:
-    """Return the samples where `keep` (N,) is True; every gap starts a new uninterrupted part."""
+    """Return the samples where `keep` (N,) is True; every gap starts a new uninterrupted part.
+
+    Parameters
+    ----------
+    keep : ndarray of bool, shape (N,)
+        Which samples to keep.
+    label : str, optional
+        Name of the result. Default: that of the log.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DataError
+        If no sample is left.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl.identification import Dataset
+    >>> t = np.linspace(0.0, 1.0, 101)
+    >>> log = Dataset(t, q=np.sin(t)[:, None], tau=np.cos(t)[:, None])
+    >>> len(log.select(t >= 0.5))
+    51
+    """
     _check_label(label)
     keep = booleans("keep", keep)
     if keep.shape != (len(data),):
@@ -275,6 +301,16 @@ def split(data: Log, fraction: float = 0.7, period: float | None = None) -> tupl
     ------
     DataError
         If the motion repeats and no period is given: the test would not be unseen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl.identification import Dataset
+    >>> t = np.linspace(0.0, 10.0, 1001)
+    >>> log = Dataset(t, q=(t * np.sin(t))[:, None], tau=np.cos(t)[:, None])
+    >>> training, test = log.split(0.7)
+    >>> len(training), len(test)
+    (701, 300)
     """
     fraction = number("fraction", fraction)
     if not 0.0 < fraction < 1.0:

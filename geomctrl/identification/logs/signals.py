@@ -54,6 +54,16 @@ def filtered(
     ------
     DataError, ArgumentError
         If a part is too short or unevenly sampled, or an argument is invalid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl.identification import Dataset
+    >>> t = np.linspace(0.0, 1.0, 101)
+    >>> log = Dataset(t, q=np.sin(t)[:, None], tau=np.cos(t)[:, None])
+    >>> motion = log.filtered(10.0)
+    >>> bool(np.abs(motion.v[20:-20, 0] - np.cos(motion.t[20:-20])).max() < 0.01)
+    True
     """
     torque_cutoff, alike = cutoff if torque_cutoff is None else torque_cutoff, flag("alike", alike)
     _check_request(data, cutoff, torque_cutoff, order, decimate)
@@ -189,7 +199,31 @@ def without_delay(data: Log, seconds: float) -> Log:
 
 
 def resampled(data: Log, rate: float) -> Log:
-    """Return the log at even time stamps with this rate [Hz], by cubic interpolation within each uninterrupted part."""
+    """Return the log at even time stamps, by cubic interpolation within each uninterrupted part.
+
+    Parameters
+    ----------
+    rate : float
+        Sampling rate [Hz].
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DataError
+        If a part has one sample only, or a joint has several degrees of freedom.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl.identification import Dataset
+    >>> t = np.linspace(0.0, 1.0, 101)
+    >>> log = Dataset(t, q=np.sin(t)[:, None], tau=np.cos(t)[:, None])
+    >>> len(log.resampled(50.0))
+    51
+    """
     from scipy.interpolate import CubicSpline
 
     rate = number("rate", rate, "a positive number of hertz", lambda x: x > 0.0)

@@ -28,7 +28,25 @@ SHAPES = {"sigmoid": "fs", "stribeck": "fb"}  # of friction curves, and the symb
 
 @dataclass(frozen=True)
 class Column:
-    """A user-defined column: torque(q, v, a) (N, nv) [N m] is the torque for a parameter value of one."""
+    """A user-defined column of the regressor: the joint torques that one parameter causes.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    torque : callable
+        (q (N, nq), v (N, nv), a (N, nv)) -> torques (N, nv) [N m] for a parameter value of one.
+    positive : bool
+        Whether physically consistent estimators keep the parameter >= 0. Default: False.
+    initial : float
+        Prior value. Default: 0.
+
+    Examples
+    --------
+    >>> from geomctrl.identification import Column
+    >>> Column("drag", lambda q, v, a: v * abs(v), positive=True).name
+    'drag'
+    """
 
     name: str
     torque: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -44,10 +62,23 @@ class Column:
 
 @dataclass(frozen=True)
 class Curve:
-    """A friction curve of actuator number `actuator`, with one amplitude [N m] to estimate and a fixed `speed` [rad/s].
+    """A friction curve of one actuator, with a fixed speed and one amplitude [N m] to estimate.
 
-    shape="sigmoid": tanh(v / speed), friction that saturates. shape="stribeck": sign(v) exp(-(v / speed)^2), the
-    additional friction at low speed. `fit_curves` finds the speeds.
+    Parameters
+    ----------
+    actuator : int
+        Number of the actuator, from 0.
+    shape : str
+        "sigmoid": tanh(v / speed), friction that saturates. "stribeck": sign(v) exp(-(v / speed)^2), the additional
+        friction at low speed.
+    speed : float
+        Speed [rad/s] of the curve. `fit_curves` finds it.
+
+    Examples
+    --------
+    >>> from geomctrl.identification import Curve
+    >>> Curve(0, "stribeck", 0.1).symbol
+    'fb1'
     """
 
     actuator: int

@@ -208,7 +208,20 @@ class RegressorModel:
     # --- the regressor -----------------------------------------------------------------------------------------
 
     def regressor(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """Return the regressor Y (N, nv, size) at N states q (N, nq), v, a (N, nv)."""
+        """Return the regressor at N states.
+
+        Parameters
+        ----------
+        q : ndarray, shape (N, nq)
+            Configurations.
+        v, a : ndarray, shape (N, nv)
+            Velocities and accelerations.
+
+        Returns
+        -------
+        ndarray, shape (N, nv, size)
+            Y with tau = Y x for the parameters x (size,), except for torques of known rotors.
+        """
         q, v, a = self._states(q, v, a)
         Y = np.zeros((len(q), self.robot.nv, self.size))
         Y[..., : self.inertial] = self.robot.regressor(q, v, a)
@@ -265,7 +278,33 @@ class RegressorModel:
         return out
 
     def torque(self, x: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """Return Y(q, v, a) x + known_armature a (N, nv), computed in chunks."""
+        """Return the joint torques at N states, computed in chunks.
+
+        Parameters
+        ----------
+        x : ndarray, shape (size,)
+            Parameters.
+        q : ndarray, shape (N, nq)
+            Configurations.
+        v, a : ndarray, shape (N, nv)
+            Velocities and accelerations.
+
+        Returns
+        -------
+        ndarray, shape (N, nv)
+            Y(q, v, a) x + known_armature a [N m or N].
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> robot = gc.models.two_link()
+        >>> model = gc.identification.RegressorModel(robot, viscous=False, coulomb=False, offset=False)
+        >>> q, v, a = np.random.default_rng(0).normal(size=(3, 10, 2))
+        >>> x = robot.parameters.ravel()
+        >>> bool(np.allclose(model.torque(x, q, v, a), robot.inverse_dynamics(q, v, a)))
+        True
+        """
         x, (q, v, a) = exactly("x", x, (self.size,)), self._states(q, v, a)
         pieces = _pieces(slice(0, len(q)), CHUNK)
         return np.concatenate(

@@ -174,9 +174,19 @@ class RecursiveLeastSquares:
     # --- samples ------------------------------------------------------------------------------------------------
 
     def update(self, q: ArrayLike, v: ArrayLike, a: ArrayLike | None, tau: ArrayLike) -> np.ndarray:
-        """Process one sample, (n,) each, or several, (N, n) each, and return the estimate (nb,).
+        """Process one sample, or several, and return the estimate.
 
-        a: accelerations, or None if momenta are filtered (`bandwidth`).
+        Parameters
+        ----------
+        q, v, tau : array_like, shape (n,) or (N, n)
+            Configurations, velocities and joint torques of one sample or several.
+        a : array_like, shape (n,) or (N, n), or None
+            Accelerations; None if momenta are filtered (`bandwidth`).
+
+        Returns
+        -------
+        ndarray, shape (nb,)
+            Base parameters after these samples.
         """
         robot = self.model.robot
         names = {"q": (q, robot.nq), "v": (v, robot.nv), "tau": (tau, robot.nv)}

@@ -25,10 +25,27 @@ from geomctrl.robot import Robot
 
 
 class SampledReference:
-    """The cubic spline through q (N, nv) at times t (N,) [s]: interpolated between samples, exactly q at them.
+    """A reference from samples: the cubic spline through q, exactly q at the samples.
 
-    v, a (N, nv): the recorded ones if available, otherwise the spline's derivatives. Before half a sample before the
-    first, and after half a sample after the last one, the motion is constant. For joints with one degree of freedom.
+    The motion is constant before half a sample before the first, and after half a sample after the last one.
+
+    Parameters
+    ----------
+    t : array_like, shape (N,)
+        Increasing times [s].
+    q : array_like, shape (N, nv)
+        Desired positions, for joints with one degree of freedom.
+    v, a : array_like, shape (N, nv), optional
+        Recorded velocities and accelerations. Default: the spline's derivatives.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl.identification import SampledReference
+    >>> t = np.linspace(0.0, 1.0, 11)
+    >>> reference = SampledReference(t, np.sin(t)[:, None])
+    >>> bool(abs(reference(0.5).q[0] - np.sin(0.5)) < 1e-12)
+    True
     """
 
     def __init__(self, t: ArrayLike, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None):
@@ -274,9 +291,19 @@ def loops_of(value: Any, n: int) -> list[Any]:
 class ControllerLoop:
     """A `Controller` that is sampled every `period` seconds; its commands act `delay` seconds later.
 
-    It is called with the simulated q and v, and its state is a vector or None. Its own numbers are known; the robot and
-    the delay are estimated. Fits by sensitivities need derivatives of the law, which must therefore be traceable
-    (`gc.compile`). torque: logs hold what was "commanded" or "applied".
+    The controller's own parameters are known; the robot and the delay are estimated. Fits by sensitivities need
+    derivatives of the law, which must therefore be traceable (`gc.compile`).
+
+    Parameters
+    ----------
+    controller : Controller
+        The law, which is called with the simulated q and v. Its state is a vector or None.
+    period : float
+        Sampling period [s].
+    delay : float
+        Time [s] from a sample until its command acts. Default: 0.
+    torque : str
+        Whether logs hold the torques that were "commanded" or "applied". Default: "commanded".
     """
 
     controller: Controller

@@ -181,7 +181,17 @@ class Result(ReportNumbers, Report):
         return Pictures.of(self)
 
     def text(self, parameters: bool = True) -> str:
-        """Return the report as plain text; parameters=False leaves out the table of base parameters."""
+        """Return the report as plain text.
+
+        Parameters
+        ----------
+        parameters : bool
+            Whether to include the table of base parameters. Default: True.
+
+        Returns
+        -------
+        str
+        """
         return rendered(
             "report.txt", report=self, e=self.estimate, model=self.estimate.model, tables=tables,
             first_line=first_line(self.errors), labels=LABELS, gravity=gravity_elsewhere(self.estimate.model.robot),
@@ -189,7 +199,13 @@ class Result(ReportNumbers, Report):
         )  # fmt: skip
 
     def tables(self) -> dict[str, Any]:
-        """Return all numbers, strings and lists, for JSON."""
+        """Return all numbers, strings and lists, for JSON.
+
+        Returns
+        -------
+        dict
+            Results by name, built from dicts, lists, strings and numbers only.
+        """
         e = self.estimate
         return plain({
             "robot": e.model.robot.name,

@@ -115,7 +115,14 @@ class Tube:
         return self.equations.n
 
     def box(self, time: float, until: float | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The smallest known box of states (q, v, z) at a time, or at all times from `time` to `until` [s].
+        """Return the smallest known box of states (q, v, z) at a time, or at all times from `time` to `until`.
+
+        Parameters
+        ----------
+        time : float
+            Time [s].
+        until : float, optional
+            End [s] of the interval. Default: the one time only.
 
         Returns
         -------
@@ -237,6 +244,13 @@ class Tube:
     def motions(self, samples: int = SAMPLES, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Return sampled motions from corners and random states of the box, integrated by scipy's DOP853.
 
+        Parameters
+        ----------
+        samples : int
+            Number of motions.
+        seed : int
+            Seed of the random states. Default: 0.
+
         Returns
         -------
         t : array (m,)
@@ -257,6 +271,10 @@ class Tube:
             Names such as "q[0]"; default: all of q, or q and v for up to three joints.
         samples : int
             Number of motions.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
         """
         from geomctrl.viewing import tubes
 
@@ -292,7 +310,12 @@ class Tube:
         return f"{self.equations.plant.robot.name}  ·  {type(self.equations.controller).__name__}"
 
     def summary(self) -> str:
-        """Say what is proved, with the bounds of each state at the end."""
+        """Return what is proved, with the bounds of each state at the end.
+
+        Returns
+        -------
+        str
+        """
         wide = int((self.upper > self.lower).sum())
         out = [f"All motions of {self._title()} from a box of {wide} dimensions are enclosed until {self.until:.6g} s"]
         out[0] += (

@@ -54,8 +54,23 @@ class Claim:
 class Ellipsoid:
     """{x: sum (x_i - centre_i)^2 / semi_axes_i^2 < 1}, a neighbourhood that a claim excludes.
 
-    semi_axes: a positive number for a ball, or (n,), infinite for coordinates that do not matter; centre: (n,),
-    default 0. Raises ArgumentError for other values.
+    Parameters
+    ----------
+    semi_axes : float or array_like, shape (n,)
+        Positive numbers; one number for a ball. Infinite for coordinates that do not matter.
+    centre : array_like, shape (n,), optional
+        Default: the origin.
+
+    Raises
+    ------
+    ArgumentError
+        For other values.
+
+    Examples
+    --------
+    >>> from geomctrl import testing
+    >>> testing.Ellipsoid([0.1, 0.2])
+    Ellipsoid([0.1, 0.2], None)
     """
 
     def __init__(self, semi_axes: ArrayLike, centre: ArrayLike | None = None):
