@@ -159,6 +159,6 @@ def _whitened(robot: Robot, body: int) -> np.ndarray:
     """(16, 10): row-major L^-1 P(dpi) L^-T, where L L^T is the body's nominal pseudo-inertia."""
     own = robot.parameters[body]
     if not inertia.is_physical(own, strict=True):
-        raise ArgumentError(f"adapt: body {robot.body_names[body]!r} of the model is no solid body: {own}")
+        raise ArgumentError(f"adapt: body {robot.body_names[body]!r} has parameters that no solid body can have: {own}")
     L = np.linalg.inv(np.linalg.cholesky(inertia.pseudo(own)))
     return (L @ inertia.pseudo(np.eye(10)) @ L.T).reshape(10, 16).T

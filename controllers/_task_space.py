@@ -53,7 +53,7 @@ class TaskSpace(ModelBased):
     ):
         super().__init__(robot, reference)
         if robot.frame(frame).body < 0:
-            raise ArgumentError(f"frame: {frame!r} is fixed to the world: nothing moves it")
+            raise ArgumentError(f"frame: {frame!r} is fixed to the world, so no joint moves it")
         if axes is not None and (not isinstance(axes, str) or axes not in ("x", "y", "z", "xy", "xz", "yz", "xyz")):
             raise ArgumentError(f"axes: expected None or some of 'xyz' in that order, got {axes!r:.40}")
         if not isinstance(posture, tuple) or len(posture) != 2:

@@ -79,7 +79,9 @@ class DREM(RememberingAdaptation):
     ):
         super().__init__(robot, reference, Lambda, K, Gamma, adapt=adapt, **options)
         if self.gamma_inverse is None:
-            raise ArgumentError("Gamma: expected a number or one per parameter, got a matrix: each learns by itself")
+            raise ArgumentError(
+                "Gamma: expected a number or one per parameter, got a matrix: each parameter is adapted separately"
+            )
         if len(self.p0) > MAX_PARAMETERS:
             raise ArgumentError(
                 f"adapt: expected at most {MAX_PARAMETERS} parameters, got {len(self.p0)}: name the bodies that are"

@@ -85,7 +85,9 @@ class LQR(ModelBased):
         self.tau_d = self.B @ self.B.T @ gravity
         residual = np.abs(gravity - self.tau_d).max()
         if residual > 1e-6 * (1.0 + np.abs(gravity).max()):
-            raise ArgumentError(f"q_d: expected an equilibrium, got {residual:.6g} N m of gravity at joints not driven")
+            raise ArgumentError(
+                f"q_d: expected an equilibrium, got {residual:.6g} N m of gravity at joints that are not driven"
+            )
         turning = np.concatenate([np.full(j.dof, j.kind == "revolute") for j in robot.coupling.independent_joints])
         self.endless = turning & np.isinf(robot.limits.lower) & np.isinf(robot.limits.upper)
         import control  # imported here because it takes longer than all of geomctrl

@@ -85,7 +85,9 @@ class MomentumAdaptation(AdaptiveSliding):
         self.gamma = rate / float(robot.parameters[:, 0].mean()) ** 2
         if potential == "log-det":
             if self.projection is not None or self.friction is not None or Gamma is not None:
-                raise ArgumentError("potential: 'log-det' is of bodies: expected no friction, base parameters or Gamma")
+                raise ArgumentError(
+                    "potential: 'log-det' is defined for bodies only: expected no friction, base parameters or Gamma"
+                )
             require_solid(robot, self.columns)
 
     def start(self):

@@ -76,7 +76,9 @@ class NaturalAdaptation(AdaptiveSliding):
         form: Form = "ploen",
     ):
         if isinstance(adapt, str) and adapt == "base":
-            raise ArgumentError("adapt: expected 'links' or a list of body names, as base parameters are of no body")
+            raise ArgumentError(
+                "adapt: expected 'links' or a list of body names, because base parameters belong to no single body"
+            )
         super().__init__(robot, reference, Lambda, K, adapt=adapt, friction=friction, rate=rate, form=form)
         self.gamma = rate / float(robot.parameters[:, 0].mean()) ** 2
         self.size = len(self.columns)

@@ -84,7 +84,7 @@ class SuperTwisting(ModelBased):
         self.Lambda = self._gain("Lambda", Lambda, lambda rule: rule.Lambda)
         of_rate = self._gain("rate", rate, lambda rule: MATCH_SPEED * (rule.kappa / K1) ** 2)
         if np.count_nonzero(of_rate - np.diag(np.diag(of_rate))):
-            raise ArgumentError(f"rate: expected a number or one a joint ({robot.nv},), got a matrix")
+            raise ArgumentError(f"rate: expected a number or one per joint ({robot.nv},), got a matrix")
         rates = np.diag(of_rate)
         self.k1, self.k2 = K1 * np.sqrt(rates), K2 * rates
 

@@ -88,7 +88,7 @@ class SwingUp(ModelBased):
         super().__init__(robot, self.catch.reference)
         self.q_d = self.catch.q_d
         if not (np.array_equal(self.q_d, q_d) and np.array_equal(self.catch.B, self.B)):
-            raise ArgumentError("catch: expected an LQR about q_d with the same joints driven")
+            raise ArgumentError("catch: expected an LQR about the same q_d that drives the same joints")
         self.top = float(robot.potential_energy(self.q_d))
         self.kE = _positive("kE", kE)
         least = self.kE * self._least_ratio()

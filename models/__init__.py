@@ -188,5 +188,5 @@ def save(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None = None,
         raise ArgumentError(f"path: expected a file that ends in {', '.join(_WRITERS)}, got {str(path)!r:.120}")
     writer, options = _WRITERS[suffix]
     for key in sorted(chosen.keys() - set(options)):
-        raise ArgumentError(f"{key}: a {suffix} file does not take it")
+        raise ArgumentError(f"{key}: not an option for {suffix} files")
     return writer(robot, path, **chosen)

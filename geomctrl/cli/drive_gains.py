@@ -86,7 +86,9 @@ class KnownOptions:
             option = "centre" if self.centre is not None else "inertia"
             raise ArgumentError(f"--{option}: needs the mass of the load: give --mass")
         if not self.known_bodies:
-            raise ArgumentError("--mass: expected the mass of a load, or --known-bodies: one of them sets the scale")
+            raise ArgumentError(
+                "--mass: expected the mass of a load, or --known-bodies, because one of them must set the scale"
+            )
         return None
 
 
@@ -109,7 +111,7 @@ def drive_gains(
     nominal = urdf.load(robot)
     model, read, filtering = modelling.linear_model(nominal), reading.reading(nominal.nv), filters.filtering()
     if read.current_gains is not None:
-        raise ArgumentError("--current-gains: this command identifies them")
+        raise ArgumentError("--current-gains: can not be given, because this command identifies them")
     with compiling(console, "20 s"):
         report = identification.drive_gains(
             nominal, log, without_load, load=reference.load(), frame=reference.frame,

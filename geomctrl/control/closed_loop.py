@@ -304,8 +304,8 @@ def _require_same_joints(controller: Any, robot: Robot) -> None:
     sizes = f"{model.nv} velocity coordinates ({model.name!r})", f"the plant {robot.nv} ({robot.name!r})"
     if (model.nq, model.nv) != (robot.nq, robot.nv):
         raise ArgumentError(
-            f"controller: its model `robot` has {sizes[0]}, {sizes[1]}: expected the same joints; a law on a reduced"
-            " model that maps q, v and tau itself keeps that model under another name"
+            f"controller: its model `robot` has {sizes[0]}, {sizes[1]}: expected the same joints. A law that"
+            " converts q, v and tau for a reduced model must store that model under another attribute name"
         )
     if (model.is_rotational != robot.is_rotational).any():
         k = int(np.argmax(model.is_rotational != robot.is_rotational))

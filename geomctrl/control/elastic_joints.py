@@ -32,7 +32,7 @@ def per_joint(name: str, x: ArrayLike, n: int) -> np.ndarray:
     """A number or n numbers as n positive numbers, one per joint; errors name the argument `name`."""
     a = checked(name, x, ())
     if a.shape not in ((), (n,)) or (a <= 0.0).any():
-        raise ArgumentError(f"{name}: expected a positive number or {n} of them, one a joint, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected a positive number or {n} of them, one per joint, got {x!r:.80}")
     return np.broadcast_to(a, n).copy()
 
 

@@ -159,7 +159,7 @@ def with_own_laws(cases: Sequence[Case], always: bool = False) -> list[Case]:
 
 
 def _plants(plants: Any) -> list[Plant]:
-    several = listed("plants", plants, "a geomctrl.Plant or a Robot, or one a loop")
+    several = listed("plants", plants, "a geomctrl.Plant or a Robot, or one per loop")
     return [plant_of("plants", plant) for plant in several]
 
 

@@ -445,6 +445,6 @@ def plant_of(name: str, x: object, *, state: bool = True) -> Plant:
         parts = [*plant.actuators, *([plant.friction] if plant._friction_states else [])] or [plant]
         whose = ", ".join(type(part).__name__ for part in parts)
         raise ArgumentError(
-            f"{name}: expected one without a state of its own, got one with ({whose}): promises are about q, v and z"
+            f"{name}: expected one without a state of its own, got one with ({whose}): only q, v and z are states here"
         )
     return plant

@@ -242,7 +242,7 @@ class Spline(_Motion):
         if q.ndim != 2 or len(q) < 2:
             raise ArgumentError(f"waypoints: expected shape (m, {robot.nq}) with m >= 2, got {q.shape}")
         if t.shape != (len(q),) or (np.diff(t) <= 0.0).any():
-            raise ArgumentError(f"times: expected {len(q)} increasing times, one a waypoint, got {times!r}")
+            raise ArgumentError(f"times: expected {len(q)} increasing times, one per waypoint, got {times!r}")
         super().__init__(robot, one_configuration(robot, "waypoints[0]", q[0]), difference(robot, q[:-1], q[1:]))
         steps = np.tril(np.ones((len(q), len(q) - 1)), -1)
         rest = [(1, np.zeros(len(q) - 1)), (2, np.zeros(len(q) - 1))]

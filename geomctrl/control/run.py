@@ -138,7 +138,7 @@ class Run(Samples):
         if self.plant is not None:
             return difference(self.plant.robot, self.desired.q, self.q)
         if self.q.shape[1] != self.v.shape[1]:
-            raise ArgumentError("run: was loaded without a plant, which this error needs: use load(path, plant)")
+            raise ArgumentError("run: was loaded without a plant, which tracking errors need: use load(path, plant)")
         return self.q - self.desired.q
 
     def tracking_rms(self, after: float = 0.0) -> np.ndarray | None:
@@ -435,7 +435,7 @@ class Run(Samples):
             ) from error
         if plant is not None and (plant.robot.nq, plant.robot.nv) != (run.q.shape[1], run.v.shape[1]):
             sizes = f"nq = {plant.robot.nq} and nv = {plant.robot.nv}, the run {run.q.shape[1]} and {run.v.shape[1]}"
-            raise ArgumentError(f"plant: is of the robot {plant.robot.name!r}, which has {sizes}")
+            raise ArgumentError(f"plant: its robot {plant.robot.name!r} has {sizes}")
         return run
 
 

@@ -293,7 +293,7 @@ def checked_sensors(plant: Any) -> tuple[Sensor, ...]:
     outputs = [name for sensor in sensors for name in sensor.outputs(plant.robot)]
     for name in outputs:
         if outputs.count(name) > 1:
-            raise ArgumentError(f"sensors: {outputs.count(name)} measure {name!r}")
+            raise ArgumentError(f"sensors: expected one that measures {name!r}, got {outputs.count(name)}")
     return sensors
 
 

@@ -213,7 +213,7 @@ class Episodes:
         law.added = law.added - 1.0
         added = np.searchsorted(used, np.flatnonzero(other != values))
         if len(added) != len(law.added) or (other[used][added] == values[used][added]).any():
-            raise UntraceableError("the torque that is added is a constant of the trace")
+            raise UntraceableError("the compiled loop does not use the torque that `step` adds to the command")
         others = machine.memory.copy()  # of lanes in the middle of an episode
         machine.put(number, probe.loop, probe.record, 0.0, probe.k1)
         first = id(machine.traced) not in self._compared

@@ -132,7 +132,7 @@ def base_parameters(
     require_robot("robot", robot)
     if flag("exact", exact):
         if form is not None or samples is not None:
-            raise ArgumentError("exact: expected neither `form` nor `samples` beside it, which the tree does not need")
+            raise ArgumentError("exact: expected neither `form` nor `samples`, which the exact method does not use")
         return exact_base_parameters(robot)
     tolerance = number("tolerance", tolerance, "a number between 0 and 1", lambda x: 0.0 < x < 1.0)
     rng = np.random.default_rng(count("seed", seed))

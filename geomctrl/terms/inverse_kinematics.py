@@ -120,8 +120,8 @@ def inverse_kinematics(
     """
     if on_symbols():
         raise UntraceableError(
-            f"inverse_kinematics is called on symbols{caller()}: the number of its iterations depends on numbers;"
-            " solve before the run, or let the law follow the frame's error"
+            f"inverse_kinematics can not be compiled{caller()}, because the number of its iterations depends on the"
+            " state: solve before the run, or let the law follow the frame's error"
         )
     require_robot("robot", robot)
     tolerance = number("tolerance", tolerance, "a positive number", lambda x: x > 0.0)
@@ -148,7 +148,7 @@ def _targets(robot: Mechanism, targets: Any) -> list[_Target]:
     checked_targets = []
     for frame, value in targets.items():
         if robot.frame(frame).body < 0:
-            raise ArgumentError(f"targets: {frame!r} is fixed to the world: nothing moves it")
+            raise ArgumentError(f"targets: {frame!r} is fixed to the world, so no joint moves it")
         name, shape = f"targets: of {frame!r}", np.shape(value)
         kinds = {(4, 4): "pose", (3,): "position", (3, 3): "rotation"}
         if shape not in kinds:

@@ -58,7 +58,7 @@ class Equilibria:
         z = None if z is None else np.asarray(z, float)
         if (None if z is None else z.shape) != shape:
             raise ArgumentError(
-                f"equilibrium: expected a z like the start value of the controller, {self.start}, got {z}"
+                f"equilibrium: expected a z of the shape of the controller's start(), {self.start}, got {z}"
             )
         if not self.fits:  # checked once
             one_configuration(self.plant.robot, "equilibrium", q)
@@ -166,7 +166,7 @@ def state_of(controller: Any, plant: Plant, t: Any, q: Any, v: Any, z: Any) -> S
     t = number("t", t, "a time >= 0", lambda t: t >= 0.0)
     q, v = one_configuration(robot, "q", q), one_state("v", v, robot.nv)
     if (start is None) != (z is None):
-        raise ArgumentError(f"z: expected a z like the start value of the controller, {start}, got {z!r:.80}")
+        raise ArgumentError(f"z: expected a z of the shape of the controller's start(), {start}, got {z!r:.80}")
     if start is not None:
         z = checked("z", z, start.shape)
         if z.shape != start.shape:
@@ -227,7 +227,7 @@ def _drawn(controller: Any, plant: Plant, z: np.ndarray) -> Callable[[np.random.
 
     def draw(rng: np.random.Generator, t: float) -> np.ndarray:
         drawn = sample(rng, plant.at(t))
-        expected = f"finite numbers of shape {z.shape} as start() gives them"
+        expected = f"finite numbers of shape {z.shape} as returned by start()"
         if not isinstance(drawn, np.ndarray) or drawn.shape != z.shape or drawn.dtype.kind not in "fiu":
             raise ArgumentError(f"controller.sample_state(rng, plant): expected {expected}, got {drawn!r:.80}")
         if not np.isfinite(drawn).all() or (group is not None and not group.residual(drawn) < ROTATION_TOLERANCE):

@@ -81,7 +81,7 @@ def recheck_lyapunov(
     if level is not None:
         task, statement = asked.below(task, statement, level)
         if not least_on_boundary(asked.bounds(neg(asked.e.value)), asked.box) >= level:
-            raise CheckError(f"V <= {level!r} is not shown to lie in the box")
+            raise CheckError(f"V <= {level!r} is not shown to be inside the box")
     first = next((w for w in leaves["words"].tolist() if w in positive), next(iter(positive)))
     tasks: dict[str, Task] = {first: positive[first], statement: task}
     fields = {"words", *(f"{k}_{end}" for k in range(len(tasks)) for end in ("lo", "hi"))}
@@ -92,7 +92,7 @@ def recheck_lyapunov(
     if not is_continuous(asked.e, asked.box):
         raise CheckError("V is not shown to be continuous")
     if not exists(asked.e, asked.box):
-        raise CheckError("law and plant are not shown to have a value in all of the box")
+        raise CheckError("law and plant are not shown to be defined in the whole box")
     return recheck(tasks, asked.e.lemmas, leaves, processes)
 
 
@@ -101,9 +101,9 @@ def _read(proof: str | Path) -> dict[str, np.ndarray]:
         with np.load(path_of("proof", proof), allow_pickle=False) as file:
             arrays = dict(file)
         if "words" not in arrays or arrays["words"].dtype.kind != "U" or arrays["words"].ndim != 1:
-            raise ValueError("no inequalities")
+            raise ValueError("the file contains no inequalities")
         if any(x.dtype.kind != "f" for name, x in arrays.items() if name != "words"):
-            raise ValueError("boxes are numbers")
+            raise ValueError("boxes must be arrays of floats")
     except FileNotFoundError:
         raise ArgumentError(f"proof: no such file: {str(proof)!r}") from None
     except Exception as error:  # numpy and zipfile raise many types for invalid files

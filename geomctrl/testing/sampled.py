@@ -217,7 +217,7 @@ def largest_control_dt(
         return False
 
     if not holds(low):
-        raise ArgumentError(f"shortest: the promise does not hold at {low:g} s either, {broken[-1]}")
+        raise ArgumentError(f"shortest: V does not decrease as promised at {low:g} s either, {broken[-1]}")
     if holds(high):
         below = high
     else:

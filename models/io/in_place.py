@@ -287,7 +287,9 @@ def _updated_mjcf(path: Path, text: bytes, robot: Robot, friction: bool) -> byte
     for k, name in enumerate(robot.body_names):
         if not np.array_equal(own.parameters[k], robot.parameters[k]):
             if name not in bodies:
-                raise ModelError(f"{label}: body {name!r}: stands for one of several joints, and can hold no inertia")
+                raise ModelError(
+                    f"{label}: body {name!r}: represents one of several joints of a body and can not have an inertia"
+                )
             merged = [f.name for f in own.frames if f.body == k and f.name != name and f.name in bodies]
             _set_body(label, edits, bodies, name, merged, robot.parameters[k])
     if friction:
@@ -315,7 +317,7 @@ def _elements(label: str, root: Element, m: Any) -> dict[str, Element]:
     elements = [e for world in root.all("worldbody") for e in world.below() if e.tag == "body"]
     if len(elements) != len(names) or any(e.attributes.get("name", n) != n for e, n in zip(elements, names)):
         raise ModelError(
-            f"{label}: the model has {len(names)} bodies, {len(elements)} <body> elements stand in the file: those"
+            f"{label}: the model has {len(names)} bodies, but the file has {len(elements)} <body> elements: those"
             f" {GENERATED} can not be edited in place"
         )
     return dict(zip(names, elements))

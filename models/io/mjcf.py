@@ -157,7 +157,7 @@ def compile_mjcf(mujoco, source):
             raise ModelError(f"not an MJCF: expected the root element <mujoco>, got <{root.tag}>{hint}")
         types = root.getroottree().docinfo.internalDTD
         for entity in () if types is None else types.iterentities():
-            raise ModelError(f"entity {entity.name!r}: MuJoCo does not replace entities by what they stand for")
+            raise ModelError(f"entity {entity.name!r}: MuJoCo does not expand XML entities")
         spec = mujoco.MjSpec.from_string(located) if is_text else mujoco.MjSpec.from_file(str(located))
         documents = {"the text": root} if is_text else _included(located, root, located.parent)
         return label, functools.partial(_lines, documents, spec), spec.compile()

@@ -89,7 +89,7 @@ def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None =
     try:
         text = json.dumps(document, indent=1, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"extra: expected what JSON can hold: {error}") from None
+        raise ArgumentError(f"extra: expected values that JSON can represent: {error}") from None
     return write_text(path, text + "\n")
 
 
@@ -232,7 +232,7 @@ def _robot_of_table(table: dict[str, Any], name: str) -> Robot:
             columns[key] = np.deg2rad(columns[key])
     names = _table_names(table, "joints", [f"joint{k + 1}" for k in range(n)])
     if len(names) != n:
-        raise ArgumentError(f"joints: expected {n} names, as a has numbers, got {len(names)}")
+        raise ArgumentError(f"joints: expected {n} names, one per number in `a`, got {len(names)}")
     sliding = _table_names(table, "prismatic", [])
     if unknown := [x for x in sliding if x not in names]:
         raise ArgumentError(f"prismatic: expected some of {', '.join(names)}, got {unknown[0]!r}")
@@ -254,7 +254,7 @@ def _table_numbers(table: dict[str, Any], key: str, n: int) -> np.ndarray:
     entries = table[key]
     ok = isinstance(entries, list) and len(entries) == n > 0
     if not ok or not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in entries):
-        raise ArgumentError(f"{key}: expected {n or 'as many'} numbers, one a joint, got {entries!r:.80}")
+        raise ArgumentError(f"{key}: expected {n or 'as many'} numbers, one per joint, got {entries!r:.80}")
     return np.array(entries, dtype=float)
 
 

@@ -157,7 +157,7 @@ def parsed(text: bytes) -> Element:
 
     def entity(name: str, *_: object) -> None:
         raise ModelError(
-            f"line {parser.CurrentLineNumber}: entity {name!r}: what it stands for can not be edited in place"
+            f"line {parser.CurrentLineNumber}: entity {name!r}: the text that it expands to can not be edited in place"
         )
 
     parser.StartElementHandler, parser.EndElementHandler, parser.EntityDeclHandler = start, stop, entity

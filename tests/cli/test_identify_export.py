@@ -87,5 +87,5 @@ def test_files_that_can_not_be_written_in_place_are_said_before_the_fit(files):
     path.chmod(0o644)
     path.write_text(URDF.replace("<robot", '<!DOCTYPE robot [<!ENTITY x "3">]>\n<robot'))
     said = identified(files, "--export", path, status=2).replace("\n", " ")
-    assert "line 1: entity 'x': what it stands for can not be edited in place" in said
+    assert "line 1: entity 'x': the text that it expands to can not be edited in place" in said
     assert not (path.parent / "out").exists()

@@ -118,7 +118,7 @@ def test_doubts_are_in_the_exit_status(folder, tmp_path, monkeypatch):
         (("drive-gains", "loaded.csv", "currents.csv"), "--mass: expected the mass of a load, or --known-bodies"),
         (("drive-gains", "gripper.csv", "empty.csv", "--mass", "3"), "i: expected motor currents, got none"),
         (("drive-gains", "loaded.csv", "currents.csv", "--mass", "3", "--inertia", "1,2"), "--inertia: expected xx"),
-        (("drive-gains", "loaded.csv", "--mass", "3", "--current-gains", "2"), "--current-gains: this command"),
+        (("drive-gains", "loaded.csv", "--mass", "3", "--current-gains", "2"), "--current-gains: can not be given"),
     ],
 )  # fmt: skip
 def test_what_can_not_be_done_ends_with_status_2_and_the_reason(arguments, message, folder, tmp_path, monkeypatch):

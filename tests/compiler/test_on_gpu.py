@@ -93,5 +93,5 @@ def test_a_gpu_runs_closed_loops_as_the_cpu_does(method):
 def test_a_gpu_has_the_registers_that_the_assembler_counts():
     f = models.panda().to_cuda()
     assert f.registers <= 168
-    assert f.local_bytes <= gpu.SLACK
+    assert f.local_bytes <= gpu.MAX_LOCAL_BYTES
     assert f.threads <= ptx.THREADS

@@ -554,7 +554,7 @@ def test_what_a_controller_returns_is_checked(command, message):
         ({"control_dt": np.nan}, "control_dt: expected a positive number of seconds, got nan"),
         ({"control_dt": "a"}, "control_dt: expected a positive number of seconds, got 'a'"),
         ({"monitors": 5}, "monitors: expected 'default', None or Monitors, got 5"),
-        ({"monitors": [Skew(1e-3), Skew()]}, "monitors: 2 are named 'skew'"),
+        ({"monitors": [Skew(1e-3), Skew()]}, "monitors: 2 have the name 'skew'"),
         (
             {"controller": None},
             r"controller: expected a .*Controller, which is called with \(t, q, v, z\), got None",

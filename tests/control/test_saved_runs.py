@@ -42,7 +42,7 @@ def test_what_is_saved_comes_back(saved):
 
 
 def test_a_plant_of_another_robot_is_refused(saved):
-    with pytest.raises(ArgumentError, match=r"plant: is of the robot 'panda', which has nq = 7 .*, the run 2 and 2"):
+    with pytest.raises(ArgumentError, match=r"plant: its robot 'panda' has nq = 7 .*, the run 2 and 2"):
         gc.Run.load(saved, models.panda())
 
 

@@ -79,5 +79,5 @@ def test_bad_options_are_named():
         law("entropy")
     with pytest.raises(ArgumentError, match="follow: expected a positive number"):
         law("quadratic", follow=0.0)
-    with pytest.raises(ArgumentError, match="potential: 'log-det' is of bodies"):
+    with pytest.raises(ArgumentError, match="potential: 'log-det' is defined for bodies only"):
         controllers.MomentumAdaptation(ARM, MOTION, potential="log-det", adapt="base")

@@ -108,7 +108,7 @@ def test_it_runs_compiled_as_in_python():
 def test_bad_options_are_named():
     with pytest.raises(ArgumentError, match="rate: expected a positive definite gain"):
         controllers.SuperTwisting(ARM, MOTION, rate=[1.0, 0.0])
-    with pytest.raises(ArgumentError, match=r"rate: expected a number or one a joint \(2,\), got a matrix"):
+    with pytest.raises(ArgumentError, match=r"rate: expected a number or one per joint \(2,\), got a matrix"):
         controllers.SuperTwisting(ARM, MOTION, rate=[[2.0, 0.5], [0.5, 2.0]])
     with pytest.raises(ArgumentError, match="z: expected"):
         controllers.SuperTwisting(ARM, MOTION)._strict_energy(np.zeros(2), np.zeros(3))

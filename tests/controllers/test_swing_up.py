@@ -175,7 +175,7 @@ def test_a_pendubot_swings_up_and_is_caught(pendubot):
         (lambda: controllers.SwingUp(ARM, UP["arm"], [0], catch=3), "catch: expected an LQR, got 3"),
         (
             lambda: controllers.SwingUp(ARM, UP["arm"], [0], catch=controllers.LQR(ARM, UP["arm"], actuated=[1])),
-            "catch: expected an LQR about q_d with the same joints driven",
+            "catch: expected an LQR about the same q_d that drives the same joints",
         ),
     ],
 )

@@ -390,9 +390,9 @@ def test_mjcf_inertials_change_and_no_other_byte_does(tmp_path):
         (
             '<geom type="box" size=".05 .05 .2"/>',
             '<replicate count="2" offset="1 0 0"><body><geom size=".1"/></body></replicate>',
-            r"the model has 6 bodies, 5 <body> elements stand in the file: .*replicate",
+            r"the model has 6 bodies, but the file has 5 <body> elements: .*replicate",
         ),
-        ("<!-- angles in degrees -->", "<include file='more.xml'/>", "the model has 4 bodies, 3 <body> .*included"),
+        ("<!-- angles in degrees -->", "<include file='more.xml'/>", "4 bodies, but the file has 3 <body> .*included"),
     ],
 )  # fmt: skip
 def test_mjcf_that_makes_inertias_or_bodies_of_its_own_is_refused(old, new, message, tmp_path):
@@ -423,5 +423,5 @@ def test_mjcf_with_a_mesh_beside_it_and_bodies_of_two_joints(tmp_path):
     out = update_model_file(path, robot.with_parameters(pi), tmp_path / "out.xml")
     np.testing.assert_allclose(models.load_mjcf(out).parameters, pi, atol=1e-10 * pi.max())
     both = pi + np.array([[0.1, 0, 0, 0, 0.1, 0, 0.1, 0, 0, 0.1], np.zeros(10)])
-    with pytest.raises(ModelError, match="stands for one of several joints, and can hold no inertia"):
+    with pytest.raises(ModelError, match="represents one of several joints of a body and can not have an inertia"):
         update_model_file(path, robot.with_parameters(both))

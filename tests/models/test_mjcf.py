@@ -317,7 +317,7 @@ def test_unnamed_bodies_and_joints_have_mujocos_numbers():
 
 def test_entities_which_mujoco_does_not_replace_are_refused():
     text = "<!DOCTYPE mujoco [<!ENTITY m 'x'>]>" + arm()
-    with pytest.raises(gc.errors.ModelError, match="MJCF text: entity 'm': MuJoCo does not replace entities"):
+    with pytest.raises(gc.errors.ModelError, match="MJCF text: entity 'm': MuJoCo does not expand XML entities"):
         models.load_mjcf(text)
 
 

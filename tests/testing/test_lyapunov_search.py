@@ -560,7 +560,7 @@ class Drawing(Integrating):
 )
 def test_states_that_are_none_are_not_drawn(drawn):
     text = (
-        r"controller.sample_state\(rng, plant\): expected finite numbers of shape \(2,\) as start\(\) gives them, got"
+        r"controller.sample_state\(rng, plant\): expected finite numbers of shape \(2,\) as returned by start\(\), got"
     )
     with pytest.raises(ArgumentError, match=text):
         testing.assert_lyapunov(Drawing(drawn), ARM)
@@ -582,7 +582,7 @@ def test_states_that_are_drawn_need_a_function():
         ({"t": -0.1}, "t: expected a time >= 0, got -0.1"),
         ({"q": np.zeros(3)}, r"q: expected shape \(..., 2\)"),
         ({"v": np.zeros((1, 2))}, r"v: expected shape \(2,\), got \(1, 2\)"),
-        ({"z": None}, r"z: expected a z like the start value of the controller, \[0. 0.\], got None"),
+        ({"z": None}, r"z: expected a z of the shape of the controller's start\(\), \[0. 0.\], got None"),
         ({"z": np.zeros(3)}, r"z: expected shape"),
         ({"controller": PD}, "controller: expected"),
     ],

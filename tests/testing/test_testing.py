@@ -335,7 +335,7 @@ def test_the_equilibrium_is_q_d_or_given_or_asked_for():
         testing.assert_lyapunov(PD(q_d=None), ARM)
     with pytest.raises(ArgumentError, match=r"equilibrium: expected shape \(\.\.\., 2\), got \(3,\)"):
         testing.assert_lyapunov(PD(), ARM, region=testing.Region(equilibrium=np.zeros(3)))
-    with pytest.raises(ArgumentError, match=r"equilibrium: expected a z like the start value of the controller, None"):
+    with pytest.raises(ArgumentError, match=r"equilibrium: expected a z of the shape of .* start\(\), None"):
         testing.assert_lyapunov(PD(), ARM, region=testing.Region(equilibrium=(Q_D, np.zeros(2))))
 
 
@@ -376,7 +376,9 @@ def test_an_equilibrium_where_the_controller_does_not_start():
         match=r"V is not zero at the equilibrium \(set by `Region.equilibrium`\): .* z = \[ 1., -2.\]",
     ):
         testing.assert_lyapunov(law, ARM, region=testing.Region(equilibrium=(Q_D, np.array([1.0, -2.0]))))
-    with pytest.raises(ArgumentError, match=r"equilibrium: expected a z like .*, \[ 1. -2.\], got \[0. 0. 0.\]"):
+    with pytest.raises(
+        ArgumentError, match=r"equilibrium: expected a z of the shape of .*, \[ 1. -2.\], got \[0. 0. 0.\]"
+    ):
         testing.assert_lyapunov(law, ARM, region=testing.Region(equilibrium=(Q_D, np.zeros(3))))
 
 

@@ -97,7 +97,7 @@ class Selection(Actuator):
     def inputs(self, outputs: int) -> int:
         rows, columns = np.shape(self.B)
         if rows != outputs:
-            raise ArgumentError(f"B: expected {outputs} rows, one an output, got shape {(rows, columns)}")
+            raise ArgumentError(f"B: expected {outputs} rows, one per output, got shape {(rows, columns)}")
         return columns
 
     def torque(self, t, u, w, x):

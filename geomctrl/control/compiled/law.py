@@ -316,7 +316,9 @@ def compare_law(law: CompiledLaw) -> None:
         if compared == STATES:
             return
     if not compared:
-        raise UntraceableError(f"{owner}, it can not be compared: in Python it raises at {TRIALS} states, {raised}")
+        raise UntraceableError(
+            f"{owner}, it can not be compared with Python, where it raises at all {TRIALS} states tried, {raised}"
+        )
 
 
 def _command_of(shapes: dict[str, tuple[int, ...]]) -> Callable[[Any], Command]:

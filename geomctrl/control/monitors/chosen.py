@@ -59,5 +59,5 @@ def monitor_list(monitors: str | Iterable[Monitor] | None) -> list[Monitor]:
     names = [m.name for m in chosen]
     for name in names:
         if names.count(name) > 1:
-            raise ArgumentError(f"monitors: {names.count(name)} are named {name!r}; use distinct names")
+            raise ArgumentError(f"monitors: {names.count(name)} have the name {name!r}; use distinct names")
     return chosen

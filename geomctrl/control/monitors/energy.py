@@ -104,7 +104,7 @@ class EnergyBalance(Monitor):
             if not margin <= 1.0:
                 worst = int(np.argmax(np.abs(residual) - error))
                 said = f"dH/dt differs from the power by {residual[worst]:.3g} W at t = {run.t[ks[worst]]:.6g} s"
-                return Finding(VIOLATED, said, "the plant's energy, power or rate disagree")
+                return Finding(VIOLATED, said, "the plant's energy, power and rate contradict each other")
         if replay.adaptive:
             return Finding(
                 UNRESOLVED,

@@ -87,7 +87,7 @@ class Holding(Monitor):
             said = "the rise is no larger than the integration error"
             return Finding(UNRESOLVED, said, "halve dt", 0.5 * replay.dt)
         if not self._growth_unheld(replay, last) < 0.5 * rise:
-            return Finding(UNRESOLVED, "V grows where the law is not held, too", "see what `lyapunov` says")
+            return Finding(UNRESOLVED, "V also grows without the hold", "see the monitor `lyapunov`")
         if self._jumps(replay, last):
             said = "the command jumps with the state: the rise may be chatter, which falls with control_dt"
             return Finding(UNRESOLVED, said, "halve control_dt and compare V")

@@ -76,7 +76,7 @@ class Skew(Monitor):
                 q, v = self.model.integrate(run.q[k], shift), run.v[k] * (1.0 + shift)
                 residuals.append(self._residual(q, v, None if s is None else s[k]))
             if not min(residuals) <= self.limit:
-                return Finding(VIOLATED, f"so it is at neighbours of the state at t = {run.t[k]:.6g} s")
+                return Finding(VIOLATED, f"the same residual occurs at neighbours of the state at t = {run.t[k]:.6g} s")
         if replay.beyond(self):
             return Finding(UNRESOLVED, "not at neighbouring states: rounding near a singular state may explain it")
         return Finding(UNRESOLVED, "the sample was not stored", "store every sample, every=1")

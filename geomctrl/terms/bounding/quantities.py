@@ -288,7 +288,7 @@ def _interval(robot: Mechanism, parameters) -> tuple[np.ndarray, np.ndarray]:
         return pi, np.zeros(shape)
     if isinstance(parameters, (tuple, list)):
         if len(parameters) != 2:
-            raise ArgumentError(f"parameters: expected (lower, upper), got {len(parameters)} things")
+            raise ArgumentError(f"parameters: expected (lower, upper), got {len(parameters)} items")
         lower, upper = (exactly(f"parameters: {x}", a, shape) for x, a in zip(("lower", "upper"), parameters))
         if (lower > upper).any():
             body, p = np.argwhere(lower > upper)[0].tolist()

@@ -35,9 +35,7 @@ def equilibrium_of(controller: Any, robot: Robot, equilibrium: Any) -> np.ndarra
     motion = motion_of(controller, robot.nv, None)
     (q, v, _), (later, v_later, _) = motion(0.0), motion(1.0)
     if np.any(v) or np.any(v_later) or not np.array_equal(q, later):
-        raise ArgumentError(
-            "controller: expected a reference that holds still, such as references.hold, got a moving one"
-        )
+        raise ArgumentError("controller: expected a constant reference, such as references.hold, got one that moves")
     return one_configuration(robot, "controller's equilibrium", q)
 
 

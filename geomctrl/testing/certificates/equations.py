@@ -154,8 +154,8 @@ def equations(
     timed = timed and loop.t.index in inputs
     if loop.t.index in inputs and not timed:
         raise UntraceableError(
-            "controller: its V or V', or where it has a command, depends on time: expected a Box with `times` in which"
-            " it is certified"
+            "controller: its V, its V' or the set where it is defined depends on time: expected a Box with `times` in"
+            " which it is certified"
         )
     errors = forms.errors
     times = (0.0, np.inf) if within is None else (max(float(within["t"][0][0]), 0.0), float(within["t"][1][0]))

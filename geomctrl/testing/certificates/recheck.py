@@ -354,7 +354,7 @@ def check(saved: Any, statement: str, processes: int = 1) -> tuple[int, int]:
         if reason is not None:
             raise CheckError(f"{statement}: {reason}")
     if not starts_at_all_ends(domain, saved["starts_lo"], saved["starts_hi"], saved["monotone"]):
-        raise CheckError(f"{statement}: the boxes do not start from the domain")
+        raise CheckError(f"{statement}: the first boxes do not cover the domain")
     boxes = 0
     with closing(in_processes(min(processes, len(lo)), Checker, saved, Checker.cuts, len(lo))) as counts:
         for leaf, taken in enumerate(counts):

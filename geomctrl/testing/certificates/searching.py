@@ -19,7 +19,7 @@ from .equations import Equations, solved
 from .quadratic import Boxes
 
 STARTS, STEPS = 64, 40
-NEAR = 1e-4
+ZERO_BAND = 1e-4  # relative to the size of F: a largest F closer to zero is improved along the set F = 0
 
 
 class LargestExcess(NamedTuple):
@@ -80,7 +80,7 @@ def search(
             )
             x = _outside(np.clip(x, lo, hi), ball, lo, hi)
     k = int(np.argmax(best))
-    if best[k] > -NEAR * size:
+    if best[k] > -ZERO_BAND * size:
         better = _along_zero(find, best_x[k], best_p[k], half, lo, hi)
         if better[0] >= best[k]:
             return LargestExcess(better[0], better[1], best_p[k])

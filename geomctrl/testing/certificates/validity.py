@@ -102,7 +102,7 @@ def at_rest(e: Any, ends: list[Any], p_lo: np.ndarray, p_hi: np.ndarray) -> tupl
 
 
 MAX_BOXES = 4_000
-NEAR = 1e-9  # relative to the box: a state counts as undefined only if its neighbours are undefined too
+NEIGHBOUR_OFFSET = 1e-9  # relative to the box: a state counts as undefined only if its neighbours are undefined too
 
 
 def requirements_of(e: Any) -> Any:
@@ -146,11 +146,11 @@ def undefined_at(e: Any, box: Boxes, seed: int) -> tuple[np.ndarray, np.ndarray]
         return None if condition else (half, e.model)
     x = rng.uniform(-half, half, (UNDEFINED_STATES, len(half)))
     x[: UNDEFINED_STATES // 4] = np.where(rng.random((UNDEFINED_STATES // 4, len(half))) < 0.5, -half, half) * (
-        1.0 - 2.0 * NEAR
+        1.0 - 2.0 * NEIGHBOUR_OFFSET
     )
     p = rng.uniform(box.p_lo[0], box.p_hi[0], (UNDEFINED_STATES, len(box.p_lo[0])))
     program, missing = Program(e.graph, [condition]), np.ones(UNDEFINED_STATES, bool)
-    for off in (0.0, NEAR, -NEAR):
+    for off in (0.0, NEIGHBOUR_OFFSET, -NEIGHBOUR_OFFSET):
         missing &= program.values(e.at(x + off * half, p), UNDEFINED_STATES)[:, 0] == 0.0
     k = int(np.argmax(missing))
     return (x[k], p[k]) if missing[k] else None

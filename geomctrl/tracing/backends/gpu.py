@@ -24,7 +24,7 @@ from .ptx import THREADS
 
 OLDEST = "1.2"  # of cuda-core
 NEEDED = "a GPU needs the packages of the extra 'cuda': pip install 'geomctrl[cuda]'"
-SLACK = 64  # bytes of local memory per thread that are acceptable for more active threads
+MAX_LOCAL_BYTES = 64  # local memory per thread that is acceptable for more active threads
 ALL_GOOD = 2**64 - 1  # report if every state has a result
 LEGACY, PER_THREAD = 1, 2  # handles of the default streams, in DLPack too
 HOST = 1  # DLPack's device type of the CPU
@@ -93,8 +93,8 @@ class Kernel:
     """A kernel loaded on a device.
 
     make(blocks) returns its PTX with registers limited for that many blocks of THREADS (0: no limit). The limit with
-    the most active threads is chosen that moves at most `SLACK` bytes to local memory. registers, local_bytes: per
-    thread. threads: per block.
+    the most active threads is chosen that moves at most `MAX_LOCAL_BYTES` to local memory. registers, local_bytes:
+    per thread. threads: per block.
     """
 
     def __init__(self, device: Any, name: str, make: Callable[[int], str]):
@@ -103,10 +103,10 @@ class Kernel:
             self.kernel = self._load(name, make(0))
             registers, memory = self._sizes(self.kernel)
             for blocks in (4, 3):
-                if memory > SLACK or registers * THREADS * blocks <= 65536:
+                if memory > MAX_LOCAL_BYTES or registers * THREADS * blocks <= 65536:
                     break  # registers are short already, or this limit would not reduce their number
                 bounded = self._load(name, make(blocks))
-                if self._sizes(bounded)[1] <= SLACK:
+                if self._sizes(bounded)[1] <= MAX_LOCAL_BYTES:
                     self.kernel = bounded
                     break
             self.registers, self.local_bytes = self._sizes(self.kernel)
