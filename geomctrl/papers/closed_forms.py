@@ -61,6 +61,18 @@ def product_of_exponentials(robot: Mechanism, q: ArrayLike) -> ProductOfExponent
     """A, L, D, Q at q, from exponentials alone: PBP (41)-(45), (50).
 
     A joint with several degrees of freedom has its relative pose in the place of e^{A_i x_i}.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ProductOfExponentials
+        Named tuple of the block matrices.
     """
     require_free_joints("closed forms", robot)
     (q,) = states(robot, q=q)
@@ -83,7 +95,28 @@ def product_of_exponentials(robot: Mechanism, q: ArrayLike) -> ProductOfExponent
 
 
 def product_mass_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """M(q) (..., nv, nv) = A^T L^T D L A + diag(armature): PBP (46), and the motors' inertia."""
+    """M(q) (..., nv, nv) = A^T L^T D L A + diag(armature): PBP (46), and the motors' inertia.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.papers import closed_forms
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> bool(np.allclose(closed_forms.product_mass_matrix(robot, q), robot.mass_matrix(q)))
+    True
+    """
     f = product_of_exponentials(robot, q)
     return f.A.T @ transpose(f.L) @ f.D @ f.L @ f.A + np.diag(robot.armature)
 
@@ -93,6 +126,17 @@ def adjoint_derivatives(robot: Mechanism, q: ArrayLike) -> np.ndarray:
 
     d/dx_k Ad_j^i B = Ad_j^k [Ad_{k-1}^i B, A_k] for k from i to j, on trees for the joints of that path, 0 for others.
     Raises ArgumentError for joints with several degrees of freedom.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (..., 6n, 6n, nv)
     """
     _only_one_dof(robot)
     f = product_of_exponentials(robot, q)
@@ -124,7 +168,28 @@ def _bracketed(robot: Mechanism, f: ProductOfExponentials, k: int, after: np.nda
 
 
 def product_gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """g(q) (..., nv), the gradient of U = -sum m_i g . c_i: PBP (58), (59) with g the gravitational acceleration."""
+    """g(q) (..., nv), the gradient of U = -sum m_i g . c_i: PBP (58), (59) with g the gravitational acceleration.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (..., nv)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.papers import closed_forms
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> bool(np.allclose(closed_forms.product_gravity_force(robot, q), robot.gravity_force(q)))
+    True
+    """
     f, n = product_of_exponentials(robot, q), robot.nbodies
     W = (f.L @ f.A).reshape(*f.L.shape[:-2], n, 6, robot.nv)
     first = inertia.pseudo(inertia.transform(_home_poses(robot), robot.parameters))[..., 3]  # m_i (c_i, 1) at zero
@@ -148,6 +213,17 @@ def product_christoffel_symbols(robot: Mechanism, q: ArrayLike) -> np.ndarray:
 
     The brackets nest because Ad_l^i([Ad_{i-1}^{k+1} A_k, A_i]) = [Ad_l^{k+1} A_k, Ad_l^{i+1} A_i], the columns of L A.
     Raises ArgumentError for joints with several degrees of freedom: use `curvature.christoffel_symbols`.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv, nv)
     """
     _only_one_dof(robot)
     f, n = product_of_exponentials(robot, q), robot.nbodies
@@ -165,6 +241,17 @@ def mueller_christoffel_symbols(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """Gamma_ijk (..., nv, nv, nv) by MU (86), in PBP's order: the lowered index, which Mueller writes first, is last.
 
     Raises ArgumentError for joints with several degrees of freedom.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv, nv)
     """
     _only_one_dof(robot)
     f, n = at_rest(robot, q), robot.nbodies
@@ -179,6 +266,17 @@ def binet_christoffel_symbols(robot: Mechanism, q: ArrayLike) -> np.ndarray:
 
     Gamma_ijk = sum_l w_s . theta (w_r x w_k) + m v_k . (w_s x v_r), s the nearer to the root of i and j, columns of the
     bodies' Jacobians at their centres of mass. Raises ArgumentError for joints with several degrees of freedom.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv, nv)
     """
     _only_one_dof(robot)
     f, n = at_rest(robot, q), robot.nbodies
@@ -204,6 +302,19 @@ def mueller_coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.
 
     Equal to Ploen's (25), `factored.coriolis_matrix(..., "plain")`, for joints with one degree of freedom; for others
     (84) has C v right and Mueller's Jdot = -A a J (8) only times v.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv)
     """
     f = factors(robot, q, v)
     J, a, b = f.G @ f.S, -f.ad_Sv, -transpose(f.ad_V_dual)  # (112), (9), (82)
@@ -214,6 +325,31 @@ def lagrange(robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.n
     """d/dt dT/dv - dT/dq + dU/dq (..., nv), term by term: MU (80)-(83), PBP (59).
 
     dT/dq_k = V^T M A b X_k; for joints with several degrees of freedom b's own part is what Hamel's equations add.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    a : array_like, shape (..., nv)
+        Acceleration [rad/s^2, m/s^2].
+
+    Returns
+    -------
+    ndarray, shape (..., nv)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.papers import closed_forms
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> a = np.array([0.5, -1.0])
+    >>> bool(np.allclose(closed_forms.lagrange(robot, q, v, a), robot.inverse_dynamics(q, v, a)))
+    True
     """
     v, a = _checked(robot, q=q, v=v, a=a)[1:]
     f = factors(robot, q, v)

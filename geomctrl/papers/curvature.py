@@ -49,7 +49,30 @@ __all__ = [
 
 
 def inner_product(robot: Mechanism, q: ArrayLike, x: ArrayLike, y: ArrayLike) -> np.ndarray:
-    """<x, y> = x . M(q) y (...,) of velocities (..., nv): the kinetic-energy metric, twice the energy for x = y."""
+    """<x, y> = x . M(q) y (...,) of velocities (..., nv): the kinetic-energy metric, twice the energy for x = y.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    x, y : array_like, shape (..., nv)
+        Velocities.
+
+    Returns
+    -------
+    ndarray, shape (...,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.papers import curvature
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> bool(np.isclose(curvature.inner_product(robot, q, v, v), 2.0 * robot.kinetic_energy(q, v)))
+    True
+    """
     require_robot("robot", robot)
     M = mass_matrix(robot, q)
     x, y = as_batch(robot, q=q, x=x, y=y)[1][1:]
@@ -63,6 +86,29 @@ def christoffel_symbols(robot: Mechanism, q: ArrayLike, kind: Literal[1, 2] = 1)
     that C_kj = sum_i Gamma_ijk v_i is `coriolis_matrix(q, v, "christoffel")`; Mueller 2018 (85) writes k first.
     kind=2: the last index raised, Gamma_ij^k, so that sum_ij Gamma_ij^k v_i v_j is M^-1 C v. For joints with several
     degrees of freedom the lowered Levi-Civita connection of the frame of velocities, see the module's docstring.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    kind : {1, 2}
+        First or second kind. Default: 1.
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv, nv)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.papers import curvature
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> C = np.einsum("ijk,i->kj", curvature.christoffel_symbols(robot, q), v)
+    >>> bool(np.allclose(C, robot.coriolis_matrix(q, v, "christoffel")))
+    True
     """
     require_robot("robot", robot)
     count("kind", kind, 1, 2, expected="1 or 2")
@@ -75,6 +121,21 @@ def covariant_derivative(robot: Mechanism, q: ArrayLike, v: ArrayLike, w: ArrayL
 
     w, w_rate (..., nv): the field's components in the velocity coordinates and their time derivatives. M Dv/dt is
     M a + C v; a curve with Dv/dt = 0 is a geodesic, what the robot does without torques and gravity.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    w, w_rate : array_like, shape (..., nv)
+        Components of the field in the velocity coordinates, and their time derivatives.
+
+    Returns
+    -------
+    ndarray, shape (..., nv)
     """
     require_robot("robot", robot)
     lead, (x, y, z, z_rate) = as_batch(robot, q=q, v=v, w=w, w_rate=w_rate)
@@ -88,6 +149,27 @@ def riemann_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     Signs as in Park, Bobrow, Ploen 1995 (66): R_ijkl = <R(E_k, E_l) E_j, E_i>, so R_1212 is the curvature times
     det M of a robot with two joints. Zero where coordinates exist in which M is constant (Spong 1992), as for a
     Cartesian robot.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv, nv, nv)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.papers import curvature
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> R = curvature.riemann_curvature(robot, q)
+    >>> bool(np.isclose(R[0, 1, 0, 1], -R[1, 0, 0, 1]))
+    True
     """
     require_robot("robot", robot)
     n = robot.nv
@@ -105,6 +187,30 @@ def sectional_curvature(robot: Mechanism, q: ArrayLike, x: ArrayLike, y: ArrayLi
 
     Positive where torque-free motions from one configuration draw together. Raises ArgumentError if x and y are
     parallel (the sine of their angle below 1e-7).
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    x, y : array_like, shape (..., nv)
+        Velocities.
+
+    Returns
+    -------
+    ndarray, shape (...,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.papers import curvature
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> K = curvature.sectional_curvature(robot, q, [1.0, 0.0], [0.0, 1.0])
+    >>> R = curvature.riemann_curvature(robot, q)
+    >>> bool(np.isclose(K * np.linalg.det(robot.mass_matrix(q)), R[0, 1, 0, 1]))
+    True
     """
     require_robot("robot", robot)
     lead, (q_, x_, y_) = as_batch(robot, q=q, x=x, y=y)
@@ -117,12 +223,36 @@ def sectional_curvature(robot: Mechanism, q: ArrayLike, x: ArrayLike, y: ArrayLi
 
 
 def ricci_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """Ric_jl = sum_ik (M^-1)_ik R_ijkl (..., nv, nv), symmetric."""
+    """Ric_jl = sum_ik (M^-1)_ik R_ijkl (..., nv, nv), symmetric.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv)
+    """
     require_robot("robot", robot)
     return np.einsum("...ik,...ijkl->...jl", mass_matrix_inverse(robot, q), riemann_curvature(robot, q))
 
 
 def scalar_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """The trace of the Ricci curvature (...,): twice the sum of K over the pairs of an orthonormal basis."""
+    """The trace of the Ricci curvature (...,): twice the sum of K over the pairs of an orthonormal basis.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (...,)
+    """
     require_robot("robot", robot)
     return np.asarray(np.einsum("...jl,...jl->...", mass_matrix_inverse(robot, q), ricci_curvature(robot, q)))[()]

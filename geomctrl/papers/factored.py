@@ -69,6 +69,24 @@ def factors(
 
     `form` chooses C_bar_i: "ploen" (Proposition 1), "christoffel", "adjoint" (J ad_V - ad_V^T J), or "plain", the
     -ad_V^T J of (25), whose C gives the right forces but no skew Mdot - 2C.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    form : {"ploen", "christoffel", "adjoint", "plain"}
+        Form of C. Default: "ploen".
+    base_twist : array_like, shape (..., 6), optional
+        Twist of the base in its own axes. Default: at rest.
+
+    Returns
+    -------
+    Factors
+        Named tuple of the block matrices.
     """
     q, v = states(robot, q=q, v=v)
     choice("form", form, FORMS)
@@ -99,13 +117,48 @@ def factors(
 
 
 def mass_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """M(q) (..., nv, nv)."""
+    """Return the mass matrix M(q): (36).
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.papers import factored
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> bool(np.allclose(factored.mass_matrix(robot, q), robot.mass_matrix(q)))
+    True
+    """
     f = at_rest(robot, q)
     return f.S.T @ transpose(f.G) @ f.J @ f.G @ f.S + np.diag(robot.armature)  # (36)
 
 
 def mass_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """Mdot(q, v) (..., nv, nv)."""
+    """Return the time derivative of the mass matrix along the motion: (28).
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv)
+    """
     f = factors(robot, q, v)
     G_rate = f.G @ f.ad_Sv @ f.Gamma @ f.G  # (27)
     half = f.S.T @ transpose(f.G) @ f.J @ G_rate @ f.S
@@ -113,13 +166,51 @@ def mass_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray
 
 
 def coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> np.ndarray:
-    """C(q, v) (..., nv, nv); with form="plain" the one of (25), for which Mdot - 2C is not skew."""
+    """C(q, v) (..., nv, nv); with form="plain" the one of (25), for which Mdot - 2C is not skew.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    form : {"ploen", "christoffel", "adjoint", "plain"}
+        Form of C. Default: "ploen".
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.papers import factored
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> N = factored.mass_matrix_rate(robot, q, v) - 2.0 * factored.coriolis_matrix(robot, q, v)
+    >>> bool(np.allclose(N, -N.T))
+    True
+    """
     f = factors(robot, q, v, form)
     return f.S.T @ transpose(f.G) @ (f.J @ f.G @ f.ad_Sv @ f.Gamma + f.C_bar) @ f.G @ f.S  # (37)
 
 
 def gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """g(q) (..., nv)."""
+    """Return the gravity force g(q): (38).
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (..., nv)
+    """
     f = at_rest(robot, q)
     return mul(f.S.T @ transpose(f.G) @ f.J @ f.G @ f.P0, _base_acceleration(robot))  # (38)
 
@@ -149,6 +240,39 @@ def inverse_dynamics(
 
     Of a base that moves, the torques that its motion takes besides; its reference twist is its own. Gravity is the
     robot's, in the axes that the base has then.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    a : array_like, shape (..., nv)
+        Acceleration [rad/s^2, m/s^2].
+    v_ref : array_like, shape (..., nv), optional
+        Reference velocity. Default: v.
+    form : {"ploen", "christoffel", "adjoint", "plain"}
+        Form of C. Default: "ploen".
+    base_twist : array_like, shape (..., 6), optional
+        Twist of the base in its own axes. Default: at rest.
+    base_acceleration : array_like, shape (..., 6), optional
+        Rate of `base_twist`. Default: at rest.
+
+    Returns
+    -------
+    ndarray, shape (..., nv)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.papers import factored
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> a = np.array([0.5, -1.0])
+    >>> bool(np.allclose(factored.inverse_dynamics(robot, q, v, a), robot.inverse_dynamics(q, v, a)))
+    True
     """
     q, v, a, v_ref = states(robot, q=q, v=v, a=a, v_ref=v if v_ref is None else v_ref)
     f = factors(robot, q, v, form, base_twist)
@@ -159,7 +283,23 @@ def inverse_dynamics(
 
 
 def body_twists(robot: Mechanism, q: ArrayLike, v: ArrayLike, base_twist: ArrayLike | None = None) -> np.ndarray:
-    """The bodies' twists (..., nbodies, 6), body-fixed: (19)."""
+    """The bodies' twists (..., nbodies, 6), body-fixed: (19).
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    base_twist : array_like, shape (..., 6), optional
+        Twist of the base in its own axes. Default: at rest.
+
+    Returns
+    -------
+    ndarray, shape (..., nbodies, 6)
+    """
     q, v = states(robot, q=q, v=v)
     f, V_0 = factors(robot, q, v, base_twist=base_twist), _of_base("base_twist", base_twist, q)
     V = _twists(f, v, V_0)
@@ -174,7 +314,27 @@ def body_accelerations(
     base_twist: ArrayLike | None = None,
     base_acceleration: ArrayLike | None = None,
 ) -> np.ndarray:
-    """The rates (..., nbodies, 6) of the bodies' twists: (20), no gravity in it."""
+    """The rates (..., nbodies, 6) of the bodies' twists: (20), no gravity in it.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    a : array_like, shape (..., nv)
+        Acceleration [rad/s^2, m/s^2].
+    base_twist : array_like, shape (..., 6), optional
+        Twist of the base in its own axes. Default: at rest.
+    base_acceleration : array_like, shape (..., 6), optional
+        Rate of `base_twist`. Default: at rest.
+
+    Returns
+    -------
+    ndarray, shape (..., nbodies, 6)
+    """
     q, v, a = states(robot, q=q, v=v, a=a)
     f = factors(robot, q, v, base_twist=base_twist)
     V_0, A_0 = _of_base("base_twist", base_twist, q), _of_base("base_acceleration", base_acceleration, q)

@@ -58,13 +58,47 @@ __all__ = [
 
 
 def change_of_representation(T: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
-    """The matrix A (..., 6, 6) with V_target = A V_source for the frame at T (..., 4, 4): (98)-(100)."""
+    """The matrix A (..., 6, 6) with V_target = A V_source for the frame at T (..., 4, 4): (98)-(100).
+
+    Parameters
+    ----------
+    T : array_like, shape (..., 4, 4)
+        Pose of the frame.
+    source, target : {"body", "spatial", "hybrid", "mixed"}
+        Representations of the argument and of the result.
+
+    Returns
+    -------
+    ndarray, shape (..., 6, 6)
+    """
     (T,) = checked_together(T=T)
     return _change(T, source, target)
 
 
 def convert_twist(T: ArrayLike, V: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
-    """The twist V (..., 6) of the frame at T in another representation: (98)-(100)."""
+    """The twist V (..., 6) of the frame at T in another representation: (98)-(100).
+
+    Parameters
+    ----------
+    T : array_like, shape (..., 4, 4)
+        Pose of the frame.
+    V : array_like, shape (..., 6)
+        Twist.
+    source, target : {"body", "spatial", "hybrid", "mixed"}
+        Representations of the argument and of the result.
+
+    Returns
+    -------
+    ndarray, shape (..., 6)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl.papers import representations
+    >>> T = np.array([[0.0, -1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])  # a quarter turn about z
+    >>> representations.convert_twist(T, [0.0, 0, 0, 1, 0, 0], "body", "hybrid")
+    array([0., 0., 0., 0., 1., 0.])
+    """
     T, V = checked_together(T=T, V=V)
     return mul(_change(T, source, target), V)
 
@@ -72,13 +106,43 @@ def convert_twist(T: ArrayLike, V: ArrayLike, source: Representation, target: Re
 def convert_acceleration(
     T: ArrayLike, V: ArrayLike, A: ArrayLike, source: Representation, target: Representation
 ) -> np.ndarray:
-    """The rate of the twist (..., 6) in `target`, given twist V and rate A in `source`: (98)-(100) derived, (33)."""
+    """The rate of the twist (..., 6) in `target`, given twist V and rate A in `source`: (98)-(100) derived, (33).
+
+    Parameters
+    ----------
+    T : array_like, shape (..., 4, 4)
+        Pose of the frame.
+    V : array_like, shape (..., 6)
+        Twist.
+    A : array_like, shape (..., 6)
+        Rate of the twist.
+    source, target : {"body", "spatial", "hybrid", "mixed"}
+        Representations of the argument and of the result.
+
+    Returns
+    -------
+    ndarray, shape (..., 6)
+    """
     T, V, A = checked_together(T=T, V=V, A=A)
     return mul(_change(T, source, target), A) + mul(_change_rate(T, V, source, target), V)
 
 
 def convert_jacobian(T: ArrayLike, Jac: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
-    """A Jacobian (..., 6, n) of the frame at T in another representation: (106)."""
+    """A Jacobian (..., 6, n) of the frame at T in another representation: (106).
+
+    Parameters
+    ----------
+    T : array_like, shape (..., 4, 4)
+        Pose of the frame.
+    Jac : array_like, shape (..., 6, n)
+        Jacobian of the frame.
+    source, target : {"body", "spatial", "hybrid", "mixed"}
+        Representations of the argument and of the result.
+
+    Returns
+    -------
+    ndarray, shape (..., 6, n)
+    """
     T, Jac = checked_together(T=T, Jac=Jac)
     return _change(T, source, target) @ Jac
 
@@ -86,7 +150,25 @@ def convert_jacobian(T: ArrayLike, Jac: ArrayLike, source: Representation, targe
 def convert_jacobian_rate(
     T: ArrayLike, V: ArrayLike, Jac: ArrayLike, Jac_rate: ArrayLike, source: Representation, target: Representation
 ) -> np.ndarray:
-    """A Jacobian's time derivative (..., 6, n), given the frame's twist V, Jac and its rate in `source`: (24), (33)."""
+    """A Jacobian's time derivative (..., 6, n), given the frame's twist V, Jac and its rate in `source`: (24), (33).
+
+    Parameters
+    ----------
+    T : array_like, shape (..., 4, 4)
+        Pose of the frame.
+    V : array_like, shape (..., 6)
+        Twist.
+    Jac : array_like, shape (..., 6, n)
+        Jacobian of the frame.
+    Jac_rate : array_like, shape (..., 6, n)
+        Its time derivative.
+    source, target : {"body", "spatial", "hybrid", "mixed"}
+        Representations of the argument and of the result.
+
+    Returns
+    -------
+    ndarray, shape (..., 6, n)
+    """
     T, V, Jac, Jac_rate = checked_together(T=T, V=V, Jac=Jac, Jac_rate=Jac_rate)
     if Jac.shape != Jac_rate.shape:
         raise ArgumentError(f"Jac, Jac_rate: expected the same shape, got {Jac.shape} and {Jac_rate.shape}")
@@ -94,14 +176,42 @@ def convert_jacobian_rate(
 
 
 def convert_wrench(T: ArrayLike, W: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
-    """The wrench W (..., 6) on the frame at T in another representation, so that W . V stays the power: (35)."""
+    """The wrench W (..., 6) on the frame at T in another representation, so that W . V stays the power: (35).
+
+    Parameters
+    ----------
+    T : array_like, shape (..., 4, 4)
+        Pose of the frame.
+    W : array_like, shape (..., 6)
+        Wrench on the frame.
+    source, target : {"body", "spatial", "hybrid", "mixed"}
+        Representations of the argument and of the result.
+
+    Returns
+    -------
+    ndarray, shape (..., 6)
+    """
     T, W = checked_together(T=T, W=W)
     _require_known(source, target)
     return mul(transpose(_change(T, target, source)), W)
 
 
 def convert_inertia(T: ArrayLike, J: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
-    """The mass matrix J (..., 6, 6) of a body at T in another representation: (34), (47), (51)."""
+    """The mass matrix J (..., 6, 6) of a body at T in another representation: (34), (47), (51).
+
+    Parameters
+    ----------
+    T : array_like, shape (..., 4, 4)
+        Pose of the body.
+    J : array_like, shape (..., 6, 6)
+        Mass matrix of the body.
+    source, target : {"body", "spatial", "hybrid", "mixed"}
+        Representations of the argument and of the result.
+
+    Returns
+    -------
+    ndarray, shape (..., 6, 6)
+    """
     T, J = checked_together(T=T, J=J)
     _require_known(source, target)
     back = _change(T, target, source)
