@@ -50,6 +50,26 @@ class Measure(ReadableRepr):
     4. `value()` returns the result after the samples so far.
     5. `__call__(run)` computes the same from a stored run without changing the measure, by a formula on its arrays if
        there is one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> class Effort(gc.measures.Measure):
+    ...     name, description, units = "effort", "largest command", "N m"
+    ...
+    ...     def start(self, plant, controller):
+    ...         self.largest = 0.0
+    ...
+    ...     def add(self, sample):
+    ...         self.largest = np.maximum(self.largest, np.abs(sample.tau).max())
+    ...
+    ...     def value(self):
+    ...         return float(self.largest)
+    >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.0, 0.0], kp=50.0, kd=10.0)
+    >>> run = gc.simulate(law.robot, law, [0.1, 0.0], [0.0, 0.0], t_end=0.01, dt=1e-3)
+    >>> bool(Effort()(run) == abs(run.tau).max())
+    True
     """
 
     name = "measure"

@@ -50,6 +50,12 @@ def to_state(robot: Robot, q: ArrayLike, v: ArrayLike, q0: ArrayLike | None = No
     -------
     ndarray, shape (..., 2 nv)
         x = (log(q0^-1 q), v).
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.interop.to_state(gc.models.two_link(), [0.3, -0.5], [1.0, 0.2])
+    array([ 0.3, -0.5,  1. ,  0.2])
     """
     lead, (q, v) = as_batch(robot, q=q, v=v)
     base = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
@@ -130,6 +136,13 @@ def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: st
     -----
     x' = (dexp_{-e}^-1 v, vdot). For joints with several degrees of freedom this holds for rotations by less than 2 pi
     from q0.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> system = gc.interop.nonlinear_system(gc.models.cart_pole())
+    >>> system.nstates, system.ninputs
+    (4, 2)
     """
     if not isinstance(plant, (Robot, Plant)):
         raise ArgumentError(f"plant: expected a Robot or a Plant, got {plant!r:.80}")

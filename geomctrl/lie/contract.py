@@ -105,6 +105,13 @@ class LieGroup(Protocol):
         -------
         array
             Group element.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from geomctrl import groups
+        >>> bool(np.allclose(groups.SO3().exp([0.0, 0.0, np.pi / 2]) @ [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]))
+        True
         """
         ...
 
@@ -296,7 +303,16 @@ class CheckedGroup:
         return self._dexp_inv_mul(*checked_pair(("x", "y"), x, y, (self.dim,), (self.dim,)))
 
     def rotation(self, x):
-        """Return the largest rotation angle [rad] (...) of exp(x), x (..., dim)."""
+        """Return the largest rotation angle [rad] of exp(x).
+
+        Parameters
+        ----------
+        x : array_like, shape (..., dim)
+
+        Returns
+        -------
+        ndarray, shape (...,)
+        """
         return self._rotation(checked("x", x, (self.dim,)))
 
     def _compose(self, a, b) -> np.ndarray:

@@ -38,6 +38,15 @@ def hat(X: ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray, shape (..., 4, 4)
+
+    Examples
+    --------
+    >>> from geomctrl import groups
+    >>> groups.SE3().hat([0.0, 0.0, 1.0, 2.0, 0.0, 0.0])
+    array([[ 0., -1.,  0.,  2.],
+           [ 1.,  0.,  0.,  0.],
+           [ 0.,  0.,  0.,  0.],
+           [ 0.,  0.,  0.,  0.]])
     """
     a = checked("X", X, (6,))
     out = np.zeros((*a.shape[:-1], 4, 4))

@@ -150,25 +150,7 @@ def convert_jacobian(T: ArrayLike, Jac: ArrayLike, source: Representation, targe
 def convert_jacobian_rate(
     T: ArrayLike, V: ArrayLike, Jac: ArrayLike, Jac_rate: ArrayLike, source: Representation, target: Representation
 ) -> np.ndarray:
-    """A Jacobian's time derivative (..., 6, n), given the frame's twist V, Jac and its rate in `source`: (24), (33).
-
-    Parameters
-    ----------
-    T : array_like, shape (..., 4, 4)
-        Pose of the frame.
-    V : array_like, shape (..., 6)
-        Twist.
-    Jac : array_like, shape (..., 6, n)
-        Jacobian of the frame.
-    Jac_rate : array_like, shape (..., 6, n)
-        Its time derivative.
-    source, target : {"body", "spatial", "hybrid", "mixed"}
-        Representations of the argument and of the result.
-
-    Returns
-    -------
-    ndarray, shape (..., 6, n)
-    """
+    """A Jacobian's time derivative (..., 6, n), given the frame's twist V, Jac and its rate in `source`: (24), (33)."""
     T, V, Jac, Jac_rate = checked_together(T=T, V=V, Jac=Jac, Jac_rate=Jac_rate)
     if Jac.shape != Jac_rate.shape:
         raise ArgumentError(f"Jac, Jac_rate: expected the same shape, got {Jac.shape} and {Jac_rate.shape}")

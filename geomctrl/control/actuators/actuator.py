@@ -45,6 +45,16 @@ class Actuator(ReadableRepr):
 
     Creating a subclass that overrides only one method of a pair raises ArgumentError. To be compiled, methods use
     Python, numpy and math on numbers and arrays, as a control law does.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> class LossyGear(gc.actuators.Actuator):
+    ...     def torque(self, t, u, w, x):
+    ...         return 0.9 * u
+    >>> plant = gc.Plant(gc.models.cart_pole(), actuators=LossyGear())
+    >>> plant.actuators[0].torque(0.0, 10.0, 0.0, None)
+    9.0
     """
 
     def __init_subclass__(cls, **options: Any):

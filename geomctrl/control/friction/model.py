@@ -46,6 +46,20 @@ class FrictionModel(ReadableRepr):
        set in `__init__` and never change.
 
     Creating a subclass that overrides only one method of a pair, or changes arguments, raises ArgumentError.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> class Quadratic(gc.friction.FrictionModel):
+    ...     def __init__(self, drag):
+    ...         self.drag = drag  # N m s^2/rad^2
+    ...
+    ...     def torque(self, v, load=None, x=None):
+    ...         return self.drag * v * np.abs(v)
+    >>> plant = gc.Plant(gc.models.two_link(), friction=Quadratic(0.1))
+    >>> plant.friction.torque(np.array([2.0, -1.0]))
+    array([ 0.4, -0.1])
     """
 
     def __init_subclass__(cls, **options: Any):

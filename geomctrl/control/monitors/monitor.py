@@ -51,6 +51,22 @@ class Monitor(ReadableRepr):
        observations that neither truncation nor rounding errors can explain.
     7. Memory between samples is kept in attributes that are numbers, arrays or None, which `start` sets. Then the
        monitor can run in compiled loops too, if `measure` uses Python, numpy and math on numbers and arrays.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> class Speed(gc.monitors.Monitor):
+    ...     name, description, limit = "speed", "largest joint speed [rad/s]", 10.0
+    ...
+    ...     def start(self, plant, controller):
+    ...         return True
+    ...
+    ...     def measure(self, sample):
+    ...         return abs(sample.v).max()
+    >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.0, 0.0], kp=50.0, kd=10.0)
+    >>> run = gc.simulate(law.robot, law, [0.1, 0.0], [0.0, 0.0], t_end=0.01, dt=1e-3, monitors=[Speed()])
+    >>> run.monitors["speed"].verdict
+    'held'
     """
 
     name = "monitor"
