@@ -148,9 +148,7 @@ class SymbolicCopies:
         entry = self._copies.get(id(x))
         if entry is not None:
             if id(x) in self._remembered_ids:
-                raise UntraceableError(
-                    f"{path} is an array that a call also changes under another name: copy one of them"
-                )
+                raise UntraceableError(f"{path} is an array that a call changes under another name too: copy it")
             self.signature.append(("again", entry[0]))
             return entry[1]
         make = MAKERS.get(kind) or (copy_of_robot if issubclass(kind, Mechanism) else SymbolicCopies._object)
@@ -222,9 +220,7 @@ class SymbolicCopies:
         if isinstance(x, np.ndarray):
             clone = x.copy() if isinstance(clone, np.ndarray) and clone is x else clone
             if id(x) in self._copies:
-                raise UntraceableError(
-                    f"{path} is an array that a call also changes under another name: copy one of them"
-                )
+                raise UntraceableError(f"{path} is an array that a call changes under another name too: copy it")
             self._remembered_ids.add(id(x))
             self._begin(x, clone)
             entries = clone.copy() if clone.dtype != object else clone.view(np.ndarray).ravel().tolist()
