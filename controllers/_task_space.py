@@ -125,6 +125,11 @@ class TaskImpedance(TaskSpace):
             q = self._desired(0.0).q
             J = self._jacobians(q, np.zeros(self.robot.nv))[0]
             G = self._mobility(self.robot, q, J)[1]
+            if not (np.diagonal(G) > 0.0).all():
+                raise ArgumentError(
+                    f"{name}: there is no default, because the frame can not move along all axes of the task at the"
+                    f" start of the reference, q = {q}; pass {name}, or a reference that starts elsewhere"
+                )
             gain = rate * np.diagonal(np.linalg.inv(G + 1e-6 * np.diag(np.diagonal(G))))
         return gain_matrix(name, gain, self.m)
 

@@ -307,3 +307,12 @@ def test_what_is_no_task_is_refused():
         tank(full=0.05)
     with pytest.raises(ArgumentError, match="start: expected an energy"):
         tank(start=5.0)
+
+
+def test_an_impedance_has_no_default_where_the_frame_can_not_move():
+    """The straight arm can not move its tip along itself; with a stiffness the law is made there, too."""
+    robot = models.two_link()
+    straight = gc.references.hold(robot, np.zeros(2))
+    with pytest.raises(ArgumentError, match=r"stiffness: .* q = \[0. 0.\]; pass stiffness"):
+        controllers.CartesianImpedance(robot, straight, "tip", axes="xz")
+    controllers.CartesianImpedance(robot, straight, "tip", 100.0, 20.0, axes="xz")
