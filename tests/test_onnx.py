@@ -45,9 +45,9 @@ def node(op, inputs, output, **attributes):
     return body
 
 
-def model(nodes, weights, n):
+def model(nodes, weights, n, kind=1):
     dims = b"".join(field(1, field(1, k)) for k in (1, n))
-    x = field(1, "x") + field(2, field(1, field(1, 1) + field(2, dims)))
+    x = field(1, "x") + field(2, field(1, field(1, kind) + field(2, dims)))
     graph = b"".join(field(1, o) for o in nodes) + b"".join(field(5, tensor(k, a)) for k, a in weights.items())
     return field(1, 8) + field(7, graph + field(11, x) + field(12, field(1, "y")))
 
@@ -95,6 +95,37 @@ def test_an_unknown_operation_is_named(tmp_path):
         from_onnx(tmp_path / "net.onnx")
     with pytest.raises(ArgumentError, match="path"):
         from_onnx(tmp_path / "missing.onnx")
+
+
+def test_inputs_of_whole_numbers_are_converted_and_networks_of_them_refused(tmp_path):
+    """ONNX divides whole numbers without remainder, and numpy negates unsigned ones without sign."""
+    path, nodes = tmp_path / "net.onnx", [node("Neg", ["x"], "n"), node("Tanh", ["n"], "y")]
+    path.write_bytes(model(nodes, {}, 3))
+    network, x = from_onnx(path), np.array([1, 2, 3])
+    for dtype in (np.uint8, np.float16, np.float32, np.int64):
+        np.testing.assert_allclose(network(x.astype(dtype)), -np.tanh(x.astype(float)), rtol=1e-14)
+    for wrong in ([1.0, 2.0], [[1.0, 2.0, 3.0]], "abc", [1.0, np.nan, 2.0]):
+        with pytest.raises(ArgumentError, match="x:"):
+            network(wrong)
+    for kind in (2, 6, 7, 9):
+        path.write_bytes(model(nodes, {}, 3, kind))
+        with pytest.raises(ArgumentError, match="input of float or double"):
+            from_onnx(path)
+
+
+def test_a_small_file_with_large_results_is_refused_without_computing_them(tmp_path):
+    path, weights = tmp_path / "net.onnx", {"one": np.ones((1, 1))}
+    column = node("Gemm", ["x", "one"], "c", transA=1)
+    for nodes, n in (
+        ([node("Neg", ["x"], "y")], 1 << 40),
+        ([column, node("Add", ["x", "c"], "y")], 1 << 20),  # 8 TiB
+        ([column, node("MatMul", ["c", "x"], "y")], 1 << 20),
+        ([column, node("Gemm", ["x", "x"], "y", transA=1)], 1 << 20),
+        ([node("Neg", ["x"], "a")] + [node("Neg", ["a"], "y")] * 20, 1 << 20),
+    ):
+        path.write_bytes(model(nodes, weights, n))
+        with pytest.raises(ArgumentError, match="at most 16777216 numbers"):
+            from_onnx(path)
 
 
 def test_operations_have_the_values_of_onnx(tmp_path):

@@ -6,6 +6,7 @@ bytes, or a piece of bytes that may be a message itself. The numbers of the fiel
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 from collections.abc import Callable, Iterator
@@ -15,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import path_of, read_only
+from geomctrl.arguments import one_state, path_of, read_only
 from geomctrl.errors import ArgumentError
 
 MAX_BYTES = 1 << 28  # of a file
+MAX_NUMBERS = 1 << 24  # of the input, and of all results together
 NUMBERS = {1: "<f4", 6: "<i4", 7: "<i8", 11: "<f8"}  # of TensorProto.DataType
 TYPED_FIELDS = {1: 4, 6: 5, 7: 7, 11: 10}  # the field of TensorProto with numbers of each type
 LEAKAGE = float(np.float32(0.01))  # default slope of LeakyRelu for x < 0
@@ -37,7 +39,8 @@ def _quotient(a: Any, b: Any) -> Any:
 
 def _gemm(a: Any, b: Any, c: Any = 0.0, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0) -> Any:
     product = np.matmul(a.T if transA else a, b.T if transB else b)
-    return (product if alpha == 1.0 else alpha * product) + (c if beta == 1.0 else beta * c)
+    product = product if alpha == 1.0 else alpha * product
+    return product + np.broadcast_to(c if beta == 1.0 else beta * c, np.shape(product))
 
 
 def _flatten(x: Any, axis: int = 1) -> Any:
@@ -77,6 +80,16 @@ class _Operation:
     output: str
     attributes: dict[str, Any]
 
+    def result_size(self, inputs: list[Any]) -> int:
+        """Largest possible number of elements of the result."""
+        shapes = [np.shape(x) for x in inputs]
+        if self.name in ("Flatten", "Reshape"):
+            return math.prod(shapes[0])
+        if self.name in ("MatMul", "Gemm"):
+            a, b = (s[::-1] if self.attributes.get(k) else s for s, k in zip(shapes, ("transA", "transB")))
+            shapes = [(*a[:-1], 1), (*b[:-2], 1, *b[-1:])]
+        return math.prod(np.broadcast_shapes(*shapes))
+
 
 @dataclass(frozen=True, eq=False)
 class _Network:
@@ -89,9 +102,19 @@ class _Network:
     weights: dict[str, np.ndarray]
 
     def __call__(self, x: Any) -> Any:
+        return self.evaluated(one_state("x", x, math.prod(self.input_shape)))
+
+    def evaluated(self, x: Any, most: int | None = None) -> Any:
+        """The outputs. most: raise ArgumentError before the results together have more elements than that."""
         values: dict[str, Any] = {**self.weights, self.input_name: np.reshape(x, self.input_shape)}
+        size = 0
         for o in self.operations:
-            values[o.output] = OPERATIONS[o.name](*(values[name] for name in o.inputs), **o.attributes)
+            inputs = [values[name] for name in o.inputs]
+            if most is not None:
+                size += o.result_size(inputs)
+                if size > most:
+                    raise ArgumentError(f"expected results with at most {most} numbers together, got more")
+            values[o.output] = OPERATIONS[o.name](*inputs, **o.attributes)
         return np.ravel(values[self.output_name])
 
 
@@ -101,8 +124,8 @@ def from_onnx(path: str | os.PathLike[str]) -> Callable[[Any], Any]:
     Parameters
     ----------
     path : path
-        An ONNX file with one input and one output, of fully connected layers: Gemm, MatMul, Add, Sub, Mul, Div, Neg,
-        Relu, LeakyRelu, Tanh, Sigmoid, Flatten, Reshape, Identity, Constant.
+        An ONNX file with one input of float or double and one output, of fully connected layers: Gemm, MatMul, Add,
+        Sub, Mul, Div, Neg, Relu, LeakyRelu, Tanh, Sigmoid, Flatten, Reshape, Identity, Constant.
 
     Returns
     -------
@@ -133,7 +156,8 @@ def from_onnx(path: str | os.PathLike[str]) -> Callable[[Any], Any]:
     data = _bytes_of(file)
     try:
         network = _network(data)
-        network(np.zeros(int(np.prod(network.input_shape))))
+        with np.errstate(all="ignore"):  # at zero a quotient may be infinite
+            network.evaluated(np.zeros(math.prod(network.input_shape)), MAX_NUMBERS)
     except ArgumentError as error:
         raise ArgumentError(f"path: {file}: {error}") from None
     except Exception as error:  # a damaged file may have any numbers, names and shapes
@@ -145,7 +169,8 @@ def _bytes_of(file: Path) -> bytes:
     try:
         if file.stat().st_size > MAX_BYTES:
             raise ArgumentError(f"path: expected a file of at most {MAX_BYTES} bytes, got {file}")
-        return file.read_bytes()
+        with file.open("rb") as stream:  # a device has no size
+            return stream.read(MAX_BYTES)
     except OSError as error:
         raise ArgumentError(f"path: expected a readable ONNX file, got {file} ({error})") from error
 
@@ -169,7 +194,12 @@ def _network(data: bytes) -> _Network:
     outputs = [_value_info(x)[0] for x in fields.get(12, [])]
     if len(inputs) != 1 or len(outputs) != 1:
         raise ArgumentError(f"expected one input and one output, got {len(inputs)} and {len(outputs)}")
-    return _Network(inputs[0][0], outputs[0], inputs[0][1], operations, weights)
+    name, kind, shape = inputs[0]
+    if kind not in (1, 11) or shape is None or math.prod(shape) > MAX_NUMBERS:
+        raise ArgumentError(
+            f"expected an input of float or double with a shape of at most {MAX_NUMBERS} numbers, got {name!r:.40}"
+        )
+    return _Network(name, outputs[0], shape, operations, weights)
 
 
 def _operation(message: bytes) -> _Operation:
@@ -215,12 +245,13 @@ def _tensor(message: bytes) -> tuple[str, np.ndarray]:
     return _text(fields, 8), read_only(array)
 
 
-def _value_info(message: bytes) -> tuple[str, tuple[int, ...]]:
-    """(Name, shape) of an input or output; an axis without fixed length has length 1."""
+def _value_info(message: bytes) -> tuple[str, Any, tuple[int, ...] | None]:
+    """(Name, type of numbers, shape or None) of an input or output; an axis without fixed length has length 1."""
     fields = _message(message)
     tensor = _message(_one(_message(_one(fields, 2) or b""), 1) or b"")
-    dims = _message(_one(tensor, 2) or b"").get(1, [])
-    return _text(fields, 1), tuple(_one(_message(dim), 1) or 1 for dim in dims)
+    shape = _one(tensor, 2)
+    lengths = [_signed(_one(_message(dim), 1) or 0) for dim in _message(shape or b"").get(1, [])]
+    return _text(fields, 1), _one(tensor, 1), None if shape is None else tuple(n if n > 0 else 1 for n in lengths)
 
 
 def _one(fields: dict[int, list[Any]], k: int) -> Any:
