@@ -176,3 +176,16 @@ def test_what_no_barrier_can_be_is_named():
             testing.certify_barrier(ellipse(np.eye(2)), linear_law, SLIDER, bad)
     with pytest.raises(ArgumentError, match="barrier"):
         testing.certify_barrier("V", linear_law, SLIDER, box)
+
+
+def test_the_scale_of_h_does_not_matter():
+    P = solve_continuous_lyapunov(A.T, -np.eye(2))
+    h, box = ellipse(P), (np.full(2, -3.0), np.full(2, 3.0))
+    for scale in (1e-300, 1e300):
+        assert testing.certify_barrier(lambda t, q, v, z, p, k=scale: k * h(t, q, v, z, p), linear_law, SLIDER, box)
+
+
+@pytest.mark.parametrize("value", ["far", None, np.ones(2)])
+def test_a_barrier_that_is_no_number_is_refused(value):
+    with pytest.raises(ArgumentError, match=r"barrier: .*number"):
+        testing.certify_barrier(lambda t, q, v, z, plant: value, linear_law, SLIDER, (-np.ones(2), np.ones(2)))

@@ -247,11 +247,13 @@ class _Barrier:
         if low > 0.0 or high < 0.0 or bounds(rate)[0] > 0.0:
             return True
         b, slope = layout.polynomial(h)[0], layout.polynomial(rate)[0]
-        if not b.any():
-            return False
-        mu = np.array([[-float(b @ slope) / float(b @ b), *np.zeros(layout.coefficients - 1)]])
-        product = layout.times(layout.forms(mu)[0], h[None])
-        return bool(bounds(layout.plus(rate[None], product))[0][0] > 0.0)
+        with np.errstate(all="ignore"):  # of tiny and huge numbers
+            mu = -(b @ slope) / (b @ b)
+            if not np.isfinite(mu):
+                return False
+            row = np.array([[mu, *np.zeros(layout.coefficients - 1)]])
+            product = layout.times(layout.forms(row)[0], h[None])
+            return bool(bounds(layout.plus(rate[None], product))[0][0] > 0.0)
 
     def _is_negative(self, layout: Layout, h: np.ndarray, rate: np.ndarray) -> bool:
         return bool(bounds(h)[1] < 0.0)
@@ -261,7 +263,7 @@ class _Barrier:
         e, rng = self.equations, np.random.default_rng(seed)
         corners = rng.random((2, SEGMENTS, len(lower))) < 0.3
         a, b = np.where(corners, rng.choice([lower, upper], (2, SEGMENTS)), rng.uniform(lower, upper, corners.shape))
-        crossing = self._numbers(a)[:, 0] * self._numbers(b)[:, 0] < 0.0
+        crossing = np.sign(self._numbers(a)[:, 0]) * np.sign(self._numbers(b)[:, 0]) < 0.0
         a, b = a[crossing], b[crossing]
         a[:, e.n :] = b[:, e.n :]  # one robot a segment
         is_safe = self._numbers(a)[:, 0] > 0.0

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import shown
 from geomctrl.control.compiled.proving import NUMBERS, STATE, TIME, trace_closed_loop
 from geomctrl.control.compiled.robot_numbers import inertial_parameters
 from geomctrl.control.compiled.trace_parts import one_number
@@ -76,7 +77,7 @@ class LoopEquations:
         if signal is None:
             return None
         if callable(signal):
-            return one_number(self.loop.extra["signal"])
+            return _number(self.loop.extra["signal"])
         if signal == "V":
             if self.loop.value is None:
                 raise ArgumentError(f"signal: {type(self.controller).__name__} has no lyapunov(t, q, v, z, plant)")
@@ -141,8 +142,7 @@ class LoopEquations:
             return []
         q, v, z = self.loop.split(np.append(x, 0.0))
         if callable(self.name):
-            value: Any = self.name(t, q, v, z, self.plant)
-            return [float(value)]
+            return [_number(self.name(t, q, v, z, self.plant))]
         if self.name == "V":
             return [float(self.controller.lyapunov(t, q, v, z, self.plant)[0])]
         name, _, index = self.name.partition("[")
@@ -173,3 +173,10 @@ class LoopEquations:
         robot = self.plant.robot.with_parameters(parameters.reshape(self.plant.robot.parameters.shape))
         object.__setattr__(plant, "robot", robot)
         return plant
+
+
+def _number(x: Any) -> Any:
+    try:
+        return one_number(x)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"signal, barrier: expected a function that returns a number, got {shown(x)}") from None
