@@ -20,7 +20,7 @@ from geomctrl.models.io.writing import save_c_header
 from geomctrl.models.io.xml_text import read_numbers
 from geomctrl.viewing import monitors, overview, torques, tracking
 
-NAMES = ["[/foo] :smile:", r"$\frac{$ {0} %s", "</script> */ #error", "[red $5 & 3$"]
+NAMES = ["[/foo] :smile:", r"$\frac{$ {0} %s", "</script> */ #error", "[red $5 & 3$???/"]
 FILE = "[red] $5$ [-b]"  # those of NAMES that a file's name can contain
 
 

@@ -82,8 +82,8 @@ def checked_precision(precision: str) -> str:
 
 
 def comment(text: str) -> str:
-    """Text that is safe inside a C comment."""
-    return re.sub(r"\s", " ", text).replace("*/", "* /").replace("/*", "/ *")
+    """Text that is safe inside a C comment; "??/" would be a trigraph."""
+    return re.sub(r"\?(?=\?)", "? ", re.sub(r"\s", " ", text)).replace("*/", "* /").replace("/*", "/ *")
 
 
 def numbered(names: Sequence[str]) -> list[str]:
