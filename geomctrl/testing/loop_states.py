@@ -147,7 +147,8 @@ def motion_of(controller: Any, nv: int, equilibrium: Any) -> Callable[[float], A
     if equilibrium is None:
         name = type(controller).__name__
         raise ArgumentError(
-            f"controller: {name} has neither a reference nor q_d: pass the q at which V = 0 as `equilibrium`, or in a `Box`"
+            f"controller: {name} has neither a reference nor q_d: pass the q at which V = 0"
+            " as `equilibrium`, or in a `Box`"
         )
     pair = isinstance(equilibrium, tuple) and len(equilibrium) == 2 and np.ndim(equilibrium[0]) == 1
     q, z = equilibrium if pair else (equilibrium, None)
