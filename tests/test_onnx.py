@@ -73,6 +73,18 @@ def test_a_file_by_hand_has_the_values_of_numpy(tmp_path):
             )
 
 
+def test_constants_that_are_numbers_and_attributes_that_writers_omit_because_they_are_zero(tmp_path):
+    path = tmp_path / "net.onnx"
+    leaky = node("LeakyRelu", ["x"], "h") + field(5, field(1, "alpha") + field(20, 1))
+    path.write_bytes(
+        model([leaky, node("Constant", [], "two", value_float=2.0), node("Mul", ["h", "two"], "y")], {}, 2)
+    )
+    np.testing.assert_array_equal(from_onnx(path)([-3.0, 5.0]), [0.0, 10.0])
+    path.write_bytes(model([node("Constant", [], "two", value_int=2), node("Mul", ["x", "two"], "y")], {}, 2))
+    with pytest.raises(ArgumentError, match="a Constant with value or value_float, got 'value_int'"):
+        from_onnx(path)
+
+
 def test_a_damaged_file_is_refused_or_read(tmp_path):
     whole, rng, path = small_network(), np.random.default_rng(0), tmp_path / "net.onnx"
     damaged = [whole[:k] for k in range(0, len(whole), 3)]

@@ -185,7 +185,7 @@ def _network(data: bytes) -> _Network:
     for message in fields.get(1, []):
         o = _operation(message)
         if o.name == "Constant":
-            weights[o.output] = o.attributes["value"]
+            weights[o.output] = _constant(o.attributes)
         elif o.name in OPERATIONS:
             operations.append(o)
         else:
@@ -200,6 +200,12 @@ def _network(data: bytes) -> _Network:
             f"expected an input of float or double with a shape of at most {MAX_NUMBERS} numbers, got {name!r:.40}"
         )
     return _Network(name, outputs[0], shape, operations, weights)
+
+
+def _constant(attributes: dict[str, Any]) -> np.ndarray:
+    if not set(attributes) <= {"value", "value_float"} or len(attributes) != 1:
+        raise ArgumentError(f"expected a Constant with value or value_float, got {', '.join(attributes)!r:.60}")
+    return read_only(np.asarray(*attributes.values()))
 
 
 def _operation(message: bytes) -> _Operation:
@@ -218,9 +224,9 @@ def _attribute(message: bytes) -> tuple[str, Any]:
     fields = _message(message)
     name, kind = _text(fields, 1), _one(fields, 20)
     if kind == 1:
-        return name, struct.unpack("<f", fields[2][-1])[0]
+        return name, struct.unpack("<f", _one(fields, 2) or bytes(4))[0]  # writers omit a zero
     if kind == 2:
-        return name, _signed(fields[3][-1])
+        return name, _signed(_one(fields, 3) or 0)
     if kind == 4:
         return name, _tensor(fields[5][-1])[1]
     raise ArgumentError(f"expected attributes that are numbers or tensors, got {name!r:.40}")
