@@ -109,7 +109,8 @@ def module_lists():
     return lists
 
 
-autosummary_context = {"public": module_lists()}
+INHERITING = ("geomctrl.Plant",)  # classes whose pages have the methods of their base classes, too
+autosummary_context = {"public": module_lists(), "inheriting": INHERITING}
 
 
 def documented():
@@ -119,7 +120,8 @@ def documented():
     for path in list(paths):
         value = operator.attrgetter(path.removeprefix("geomctrl."))(geomctrl)
         if inspect.isclass(value):
-            members = {name: x for name, x in vars(value).items() if not name.startswith("_")}
+            kinds = value.__mro__ if path in INHERITING else (value,)
+            members = {name: x for kind in kinds for name, x in vars(kind).items() if not name.startswith("_")}
             members = {name: getattr(x, "__func__", x) for name, x in members.items()}  # of static and class methods
             paths += [f"{path}.{name}" for name, x in members.items() if inspect.isfunction(x) and inspect.getdoc(x)]
     return paths
