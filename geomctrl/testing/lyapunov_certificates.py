@@ -20,21 +20,20 @@ from geomctrl.tracing.proofs.interpreted import enclosed, valued
 from geomctrl.tracing.proofs.substitution import substituted
 from geomctrl.tracing.symbols import add, mul, neg, sub
 
-from .certificates import validity
-from .certificates.arguments import (
-    domain_text,
-    equilibrium_of,
-    half_axes,
-    half_widths,
-    parameter_intervals,
-    require_autonomous,
-    share,
-)  # fmt: skip
+from .certificates import arguments, validity
+from .certificates.arguments import half_axes, half_widths, share
 from .certificates.branching import Progress, Task, no_progress, prove
 from .certificates.certificate import PROVED, REFUTED, UNDECIDED, Claim, LyapunovCertificate, Violation
-from .certificates.equations import Equations, equations
-from .certificates.level_sets import SHARES, largest_level, least_on_boundary, lowest_violation, max_in_ball
-from .certificates.quadratic import Bounds, Boxes
+from .certificates.equations import equations
+from .certificates.level_sets import (
+    SHARES,
+    largest_level,
+    least_on_boundary,
+    lower_value,
+    lowest_violation,
+    max_in_ball,
+)
+from .certificates.quadratic import Bounds, Boxes, lengths
 from .certificates.searching import LargestExcess, search, zero_on_surface
 from .evidence import record
 from .settings import Box, Budget, box_of, budget_of
@@ -65,11 +64,12 @@ def certify_lyapunov(
     Parameters
     ----------
     controller : Controller
-        A controller without state z, at a set point.
+        A controller without state z, at a set point or with a moving reference.
     plant : Plant or Robot
         The nominal model.
     box : Box, or a pair (q, v)
-        The states, as a `Box` or as half widths [rad or m, rad/s or m/s].
+        The states, as a `Box` or as half widths [rad or m, rad/s or m/s]; tracking errors about a moving reference. If
+        that is a sinusoid of one frequency, the claim is about all times, otherwise a `Box` with `times` is needed.
     outside : float or pair (q, v), optional
         Claim the decrease of V only outside the ellipsoid with these half axes; a number r means (r, r / 0.2 s). By
         default it is claimed everywhere, with V' <= offset at the equilibrium. An uncertain model needs `outside` or
@@ -90,14 +90,14 @@ def certify_lyapunov(
     LyapunovCertificate
         True if everything is proved. `status` is "proved", "refuted", "undecided", or "semidefinite" if only V' <= 0 is
         proved; V <= `level` is the largest sublevel set known to lie in the box; solutions from there end below
-        `ends_in`; `counterexample` violates a refuted claim; `boxes` and `seconds` are the cost. `print` shows it as
-        text, `save(path)` writes a proof for `recheck_lyapunov`.
+        `ends_in`, where the errors are at most `ultimate_bound`; `counterexample` violates a refuted claim; `boxes` and
+        `seconds` are the cost. `print` shows it as text, `save(path)` writes a proof for `recheck_lyapunov`.
 
     Raises
     ------
     ArgumentError
-        For a box that is empty, infinite or inside `outside`; for joints with several degrees of freedom, moving
-        references and controllers with a state (adaptive ones: use `assert_lyapunov`).
+        For a box that is empty, infinite or inside `outside`; for joints with several degrees of freedom and
+        controllers with a state (adaptive ones: use `assert_lyapunov`).
     UntraceableError
         With file and line, if the law can not be traced or if its trace computes something else than Python.
 
@@ -122,7 +122,7 @@ def certify_lyapunov(
     asked = CertificateRequest(controller, plant, box, outside, parameters, rate, offset, budget)
     with progress_function(progress, "certifying") as report:
         certificate = asked.certificate([asked.positive(), asked.moving_at_rest() or asked.decreasing(report)])
-    if certificate.proved and levels and not asked.e.timed:  # a bounded time interval implies nothing about later times
+    if certificate.proved and levels and not asked.bounded:  # a bounded time interval implies nothing about later times
         asked.levels(certificate)
     return asked.recorded(certificate)
 
@@ -182,9 +182,11 @@ class CertificateRequest:
     ):  # fmt: skip
         plant, box, self.budget = plant_of("plant", plant, state=False), box_of(box), budget_of(budget)
         robot, times, self.seed = plant.robot, box.times, self.budget.seed
-        require_autonomous(controller, plant)
-        q_d = equilibrium_of(controller, robot, box.equilibrium)
-        half, p_lo, p_hi = half_widths("box", (box.q, box.v), robot), *parameter_intervals(parameters, robot)
+        arguments.require_autonomous(controller, plant)
+        self.desired = None if box.equilibrium is not None else arguments.moving_reference(controller)
+        moving = self.desired is not None
+        q_d = np.zeros(robot.nv) if moving else arguments.equilibrium_of(controller, robot, box.equilibrium)
+        half, p_lo, p_hi = half_widths("box", (box.q, box.v), robot), *arguments.parameter_intervals(parameters, robot)
         self.ball = None if outside is None else half_axes(outside, robot)
         if self.ball is not None and validity.vacuous(half, self.ball):
             raise ArgumentError(
@@ -196,15 +198,23 @@ class CertificateRequest:
         )
         n, t = robot.nv, ([-np.inf], [np.inf]) if times is None else ([times[0]], [times[1]])
         q_lo, q_hi = np.nextafter(q_d - half[:n], -np.inf), np.nextafter(q_d + half[:n], np.inf)
+        p_lo, p_hi = arguments.with_torques(box.disturbance, plant, p_lo, p_hi)
         within = {"q": (q_lo, q_hi), "v": (-half[n:], half[n:]), "p": (p_lo, p_hi), "t": t}
-        self.e = equations(controller, plant, q_d, times is not None, within)
-        if times is not None and self.e.timed:
-            p_lo, p_hi = np.append(p_lo, times[0]), np.append(p_hi, times[1])
+        self.e = equations(controller, plant, q_d, times is not None, within, moving, box.disturbance is not None)
+        self.bounded = times is not None and self.e.timed  # the claim is about these times alone
+        if self.e.timed:
+            p_lo, p_hi = np.append(p_lo, self.e.times[0]), np.append(p_hi, self.e.times[1])
         self.box = Boxes(-half[None], half[None], p_lo[None], p_hi[None])
-        validity.compare_with_python(controller, plant, self.e, self.box, self.seed)
+        validity.compare_with_python(controller, plant, self.e, self.box, self.seed, self.desired)
         self.scale = lengths(self.e, half)
-        self.name, self.robot, self.domain = type(controller).__name__, robot.name, domain_text(half, robot, parameters)
-        self.domain += f", at times from {times[0]:g} to {times[1]:g} s" if times is not None and self.e.timed else ""
+        self.name, self.robot, self.domain = (
+            type(controller).__name__,
+            robot.name,
+            arguments.domain_text(half, robot, parameters),
+        )
+        self.domain += f", at times from {times[0]:g} to {times[1]:g} s" if times is not None and self.bounded else ""
+        self.domain = self.domain.replace("the equilibrium", "the reference") if moving else self.domain
+        self.domain += "" if box.disturbance is None else f", disturbances up to {box.disturbance} N m"
         self.everywhere = self.ball is None and self.offset == 0.0
 
     def certificate(self, claims: list[Claim]) -> LyapunovCertificate:
@@ -352,7 +362,7 @@ class CertificateRequest:
         low = float(enclosed(e.graph, [F], point, 1)[0][0, 0])
         if low >= allowed:
             return self.state(bad.x, bad.p, low - allowed)
-        x = zero_on_surface(e, form, bad.x, self.box.hi[0]) if self.everywhere else None
+        x = zero_on_surface(e, form, bad.x, self.box.hi[0]) if self.everywhere and not e.places else None
         return None if x is None else self.state(x, bad.p, 0.0)
 
     def nearly(self, name: str, claim: Claim, near: LargestExcess | None) -> str:
@@ -398,10 +408,11 @@ class CertificateRequest:
     def state(self, x: np.ndarray, p: np.ndarray, excess: float) -> Violation:
         e = self.e
         t = float(p[-1]) if e.timed else None
-        return Violation(e.q_d + x[: e.n], x[e.n :], p[e.robots].reshape(-1, 10), excess, t)
+        q, v = (e.q_d, 0.0) if self.desired is None else self.desired(0.0 if t is None else t)[:2]
+        return Violation(q + x[: e.n], v + x[e.n :], p[e.robots].reshape(-1, 10), excess, t)
 
     def levels(self, certificate: LyapunovCertificate) -> None:
-        level = least_on_boundary(self.bounds(neg(self.e.value)), self.box)
+        level = least_on_boundary(self.bounds(neg(lower_value(self.e, self.box))), self.box)
         certificate.level, ends = level or None, self.ends_in()
         certificate.ends_in = ends if ends < level else None
 
@@ -430,14 +441,6 @@ class CertificateRequest:
         """The same task restricted to V <= level."""
         above = Bounds(self.e, neg(self.e.value), self.scale)
         return replace(task, above=above, level=level), f"{statement} where V <= {level!r}"
-
-
-def lengths(e: Equations, half: np.ndarray) -> np.ndarray:
-    """Lengths in each coordinate over which V' of the nominal model changes equally; the box's if undefined."""
-    zero = np.zeros((1, len(half)))
-    N = np.diag(Bounds(e, e.decrease, half).form(Boxes(zero, zero, e.model[None], e.model[None])).N[0])
-    good = np.isfinite(N) & (1e-9 * np.abs(N).max(initial=0.0) < N) & (N < 1e200)
-    return np.where(good, 1.0 / np.sqrt(np.where(good, N, 1.0)), half)
 
 
 def _middle(box: Boxes) -> tuple[np.ndarray, np.ndarray]:

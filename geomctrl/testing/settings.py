@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, number
+from geomctrl.arguments import checked, count, number
 from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
 
@@ -130,7 +130,9 @@ class Box:
     times : pair (first, last), optional
         Time interval [s] for a law, a V or a wrench that depends on time. Without it such a law is refused.
     equilibrium : array (nq,), optional
-        Default: the controller's constant `reference`, or its `q_d`.
+        Default: the controller's `reference`, or its `q_d`. About a reference that moves, q and v are tracking errors.
+    disturbance : float or array (nv,), optional
+        Largest joint torques [N m or N] that act in addition, as any function of time. Coulomb friction is one.
 
     Examples
     --------
@@ -142,8 +144,14 @@ class Box:
     v: Any
     times: tuple[float, float] | None = None
     equilibrium: Any = None
+    disturbance: Any = None
 
     def __post_init__(self):
+        if self.disturbance is not None:
+            torques = checked("disturbance", self.disturbance, ())
+            if torques.ndim > 1 or not (torques >= 0.0).all():
+                raise ArgumentError(f"disturbance: expected torques (nv,), not negative, got {self.disturbance!r:.80}")
+            _store(self, disturbance=torques)
         if self.times is None:
             return
         if not (isinstance(self.times, (tuple, list)) and len(self.times) == 2):

@@ -14,6 +14,8 @@ from geomctrl.mechanism.states import one_configuration, require_vectors
 from geomctrl.robot import Robot
 from geomctrl.testing.loop_states import motion_of
 
+from .tracking import preloads
+
 
 def require_autonomous(controller: Any, plant: Plant) -> None:
     require_vectors("plant", plant.robot)
@@ -37,6 +39,28 @@ def equilibrium_of(controller: Any, robot: Robot, equilibrium: Any) -> np.ndarra
     if np.any(v) or np.any(v_later) or not np.array_equal(q, later):
         raise ArgumentError("controller: expected a constant reference, such as references.hold, got one that moves")
     return one_configuration(robot, "controller's equilibrium", q)
+
+
+def moving_reference(controller: Any) -> Any:
+    """The controller's reference, a function of time, if it moves; None if it holds still, or there is none."""
+    reference = getattr(controller, "reference", None)
+    if reference is None:
+        return None
+    (q, v), (later, v_later) = reference(0.0)[:2], reference(1.0)[:2]
+    return reference if np.any(v) or np.any(v_later) or not np.array_equal(q, later) else None
+
+
+def with_torques(
+    disturbance: np.ndarray | None, plant: Plant, p_lo: np.ndarray, p_hi: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Intervals of the parameters, then those of the joint torques that `apart` adds."""
+    if disturbance is None:
+        return p_lo, p_hi
+    if disturbance.shape not in ((), (plant.robot.nv,)):
+        raise ArgumentError(f"disturbance: expected a number or ({plant.robot.nv},) torques, got {disturbance}")
+    largest = np.broadcast_to(disturbance, (plant.robot.nv,))
+    middle = preloads(plant)
+    return np.append(p_lo, middle - largest), np.append(p_hi, middle + largest)
 
 
 def half_widths(name: str, pair: Any, robot: Robot) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from geomctrl.errors import ArgumentError
 
 from .branching import Outcome, Task
 from .equations import Equations, Lemma
+from .level_sets import largest_errors
 
 PROVED, REFUTED, UNDECIDED, SEMIDEFINITE = "proved", "refuted", "undecided", "semidefinite"
 HINT = (
@@ -86,6 +88,8 @@ class LyapunovCertificate:
         For `region_of_attraction`, the lowest V of a sampled state that violates the claim.
     counterexample : Violation or None
         The violation, if refuted.
+    ultimate_bound : array (nv,) or None
+        Bounds of |q - q_d| that all solutions from V <= `level` reach in the limit, for all robots of the claim.
     boxes, seconds : int, float
         Cost of the proof.
     """
@@ -125,6 +129,14 @@ class LyapunovCertificate:
     @property
     def seconds(self) -> float:
         return sum(c.outcome.seconds for c in self.claims if c.outcome is not None)
+
+    @cached_property
+    def ultimate_bound(self) -> np.ndarray | None:
+        """Upper bounds (nv,) of |q - q_d| where V <= `ends_in`, computed on first use; None without a `region`."""
+        if self.region is None or self.ends_in is None:
+            return None
+        task = next(claim.task for claim in self.claims if claim.task is not None)
+        return largest_errors(self.equations, task.bounds.scale, task.box, self.ends_in)
 
     @property
     def region(self) -> float | None:

@@ -17,12 +17,12 @@ def decided(loop: TracedClosedLoop, within: Mapping[str, Any]) -> TracedClosedLo
     """The loop in which every branch whose condition is decided on the box is replaced by its side."""
     graph, (q, v, _) = loop.graph, loop.split(loop.y)
     intervals: dict[int, Any] = {graph.load(NUMBERS, k).index: (x, x) for k, x in enumerate(loop.numbers.tolist())}
-    places = {"q": q.tolist(), "v": v.tolist(), "p": loop.extra["parameters"], "t": [loop.t]}
+    places = {"q": q.tolist(), "v": v.tolist(), "p": [*loop.extra["parameters"], *loop.extra["torques"]], "t": [loop.t]}
     for name, (lo, hi) in within.items():
         intervals |= dict(zip(loads(places[name]), zip(lo, hi, strict=True)))
-    parts: list[Any] = [loop.value, loop.rate, loop.field, loop.extra]
+    parts: list[Any] = [loop.value, loop.rate, loop.field, loop.extra, loop.good]
     ends: list[Any] = []
-    _with_symbols(parts, ends.append)
+    with_symbols(parts, ends.append)
     branches = [k for k in graph.needed(loads(ends)) if graph.nodes[k][0] == "where"]
     bounded = [k for k in branches if all(graph.nodes[x][0] != "load" or x in intervals for x in graph.needed([k]))]
     conditions = [Condition(graph, graph.nodes[k][1]) for k in bounded]
@@ -34,8 +34,8 @@ def decided(loop: TracedClosedLoop, within: Mapping[str, Any]) -> TracedClosedLo
     if not sides:
         return loop
     new = dict(zip(loads(ends), _resolved(graph, ends, sides)))
-    value, rate, field, extra = _with_symbols(parts, lambda x: new[x.index])
-    return replace(loop, value=value, rate=rate, field=field, extra=extra)
+    value, rate, field, extra, good = with_symbols(parts, lambda x: new[x.index])
+    return replace(loop, value=value, rate=rate, field=field, extra=extra, good=good)
 
 
 def _resolved(graph: Any, ends: list[Any], sides: dict[int, Any]) -> list[Any]:
@@ -51,10 +51,10 @@ def _resolved(graph: Any, ends: list[Any], sides: dict[int, Any]) -> list[Any]:
     return [values[k] for k in loads(ends)]
 
 
-def _with_symbols(x: Any, new: Callable[[Any], Any]) -> Any:
+def with_symbols(x: Any, new: Callable[[Any], Any]) -> Any:
     """Nested dicts, lists and tuples in which each symbol is replaced by new(symbol)."""
     if isinstance(x, dict):
-        return {k: _with_symbols(y, new) for k, y in x.items()}
+        return {k: with_symbols(y, new) for k, y in x.items()}
     if isinstance(x, (list, tuple)):
-        return type(x)(_with_symbols(y, new) for y in x)
-    return new(x) if is_symbol(x) else x
+        return type(x)(with_symbols(y, new) for y in x)
+    return new(x) if is_symbol(x) or isinstance(x, Condition) else x

@@ -14,9 +14,8 @@ If no rewriting is proved, V' is used as it is.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +35,7 @@ from geomctrl.tracing.symbols import Symbol, add, div, is_symbol, mul, sub
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .decided import decided
+from .tracking import apart, in_errors, period_of, preloads
 
 # further arrays of the graph: q inside sines and cosines, parameter errors, an acceleration, rows of M^-1
 ANGLES, ERRORS, MOTION, INVERSE = range(7, 11)
@@ -67,7 +67,8 @@ class Equations:
     V' contains M^-1, the entries of M by rows and the nodes for the entries of its inverse. `monotone`: parameters in
     which V' is then monotone if M is positive definite, so that it is largest at the ends of their intervals. `lemmas`,
     `form`: what this relies on. timed: whether the last parameter is time (boxes with times); the others are the
-    robot's. times: the first and the last time of the claim [s].
+    robot's, and joint torques. times: the first and the last time of the claim [s]. places: for a moving reference, q
+    as expressions of x, which then are errors, and time.
     """
 
     graph: Any
@@ -89,11 +90,16 @@ class Equations:
     loop: TracedClosedLoop
     timed: bool = False
     times: tuple[float, float] = (0.0, np.inf)
+    places: list[Any] = field(default_factory=list)
+
+    @cached_property
+    def placed(self) -> Program:
+        return Program(self.graph, self.places)
 
     @property
     def robots(self) -> slice:
         """Indices of the robot's parameters."""
-        return slice(0, len(self.parameters) - self.timed)
+        return slice(0, len(self.loop.extra["parameters"]))
 
     @property
     def n(self) -> int:
@@ -122,25 +128,36 @@ class Equations:
 
 
 def equations(
-    controller: Any, plant: Plant, q_d: np.ndarray, timed: bool = False, within: Mapping[str, Any] | None = None
-) -> Equations:
+    controller: Any, plant: Plant, q_d: np.ndarray, timed: bool = False, within: Mapping[str, Any] | None = None,
+    moving: bool = False, disturbed: bool = False,
+) -> Equations:  # fmt: skip
     """Derive the equations.
 
-    within: intervals of "q", "v", "p" and "t" of all claims; branches decided there are removed. Raises
+    within: intervals of "q", "v", "p" and "t" of all claims; branches decided there are removed. moving: whether q and
+    v are errors about the controller's reference. disturbed: whether further parameters are joint torques. Raises
     UntraceableError if the loop can not be traced, has no V, or if V or V' depend on time and the box has no times.
     """
-    plant = apart(plant)
-    as_traced = trace_closed_loop(plant, controller, _further)
+    torques = preloads(plant) if disturbed else np.zeros(0)
+    plant = apart(plant, disturbed)
+    as_traced = trace_closed_loop(plant, controller, _moving if moving else _further)
+    if not disturbed:
+        as_traced.extra["torques"] = []
+    as_traced, pairs = in_errors(as_traced) if moving else (as_traced, [])
     loop = as_traced if within is None else decided(as_traced, within)
-    graph, p = loop.graph, [x.index for x in loop.extra["parameters"]]
-    forms = _Forms(loop, controller, plant, p)
+    graph, p = loop.graph, loads([*loop.extra["parameters"], *loop.extra["torques"]])
+    forms = _Forms(loop, controller, plant, p, torques)
     exact = within is not None and all(np.array_equal(end, forms.true) for end in within["p"])
+    if torques.size and degree_in(graph, loop.value, set(p[-torques.size :])):
+        raise UntraceableError("controller: V depends on the disturbance, which may change at any time")
     form, lemmas, model, decrease, value, potential = forms.best(exact)
+    if pairs:
+        claim = "the reference's velocity is the rate of its position, and the law's errors are those from it"
+        lemmas = [*lemmas, forms.lemma(claim, pairs)]
     q, v, _ = loop.split(loop.y)
     x = loads([*q.tolist(), *v.tolist()])
     moved: dict[int, Any] = {k: 0.0 for k, z in forms.fixed.items() if z == 0.0}
     angles: list[int | None] = []
-    for i, index in enumerate(x[: len(x) // 2]):
+    for i, index in enumerate(loads(loop.extra["angles"]) if moving else x[: len(x) // 2]):
         angle, used = graph.load(ANGLES, i), False
         for op in ("sin", "cos") if forms.separable else ():  # otherwise cancelling terms must stay together
             node = graph.node(op, index)
@@ -151,6 +168,10 @@ def equations(
     decrease, value, U, *mass = substituted(graph, ends, moved)
     ends = [graph.operand(x) for x in (decrease, value, loop.good) if x is not True]
     inputs = {k for k in graph.needed(ends) if graph.nodes[k][0] == "load"}
+    times = (0.0, np.inf) if within is None else (max(float(within["t"][0][0]), 0.0), float(within["t"][1][0]))
+    if moving and not timed and loop.t.index in inputs:
+        ends = [x for x in (decrease, value, U, *mass, forms.slope, as_traced.value, loop.good) if x is not True]
+        times, timed = (0.0, period_of(graph, ends, loop.t.index, forms.fixed)), True
     timed = timed and loop.t.index in inputs
     if loop.t.index in inputs and not timed:
         raise UntraceableError(
@@ -158,7 +179,6 @@ def equations(
             " which it is certified"
         )
     errors = forms.errors
-    times = (0.0, np.inf) if within is None else (max(float(within["t"][0][0]), 0.0), float(within["t"][1][0]))
     if timed:
         p, errors = [*p, loop.t.index], [*errors, graph.load(ERRORS, len(p)).index]
         model = np.append(model, TIME)
@@ -166,21 +186,20 @@ def equations(
         graph, x, np.asarray(q_d, float), angles, p, errors, model,
         forms.fixed, value, decrease, None if potential is None else U, mass,
         loads([graph.load(INVERSE, k) for k in range(len(mass))]), forms.monotone, form, lemmas, as_traced,
-        timed, times,
+        timed, times, loop.extra["angles"] if moving else [],
     )  # fmt: skip
 
 
-def apart(plant: Plant) -> Plant:
-    """The plant with a copy of its robot, so that its parameters differ symbolically from the controller's."""
-    robot, moved = plant.robot, copy.copy(plant)
-    object.__setattr__(moved, "robot", robot.with_parameters(robot.parameters))
-    return moved
+def _moving(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[str, Any]:
+    desired = [x for part in parts.controller.reference(t)[:3] for x in _numbers(part)]
+    return {**_further(parts, t, q, v, z, command), "desired": desired}
 
 
 def _further(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[str, Any]:
     """True parameters and components of the forms as symbols, while the loop is traced."""
     robot, graph, n = parts.plant.robot, t.graph, len(v)
     extra: dict[str, Any] = {"parameters": inertial_parameters(robot), "power": [], "acceleration": None}
+    extra["torques"] = [] if parts.plant._springs is None else _numbers(parts.plant._springs[1])
     extra["armatures"] = [x for x in armatures(robot) if is_symbol(x)]
     net = _numbers(parts.plant._net(t, q, v, command.tau, None))
     wrenches = None if parts.plant.f_ext is None else parts.plant.f_ext(t, q, v)
@@ -206,12 +225,13 @@ def _further(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[s
 class _Forms:
     """The search for the form of V' that is easiest to bound, among proved equivalents."""
 
-    def __init__(self, loop: TracedClosedLoop, controller: Any, plant: Plant, p: list[int]):
+    def __init__(self, loop: TracedClosedLoop, controller: Any, plant: Plant, p: list[int], torques: np.ndarray):
         if loop.value is None:
             raise UntraceableError(f"{type(controller).__name__} has no lyapunov(t, q, v, z, plant) to certify")
         self.loop, self.graph, self.p = loop, loop.graph, p
         self.fixed = {self.graph.load(NUMBERS, k).index: x for k, x in enumerate(loop.numbers.tolist())}
         self.true = np.array([self.fixed.pop(node) for node in p])
+        self.true[len(p) - len(torques) :] = torques
         fixed = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist())}
         self.free = {
             key: x for key, x in fixed.items() if self.graph.load(*key).index not in set(p)
@@ -221,7 +241,7 @@ class _Forms:
         robot = getattr(controller, "robot", None)
         self.models = [self.true]
         if isinstance(robot, Robot) and robot.parameters.shape == plant.robot.parameters.shape:
-            self.models.insert(0, robot.parameters.ravel())
+            self.models.insert(0, np.append(robot.parameters.ravel(), torques))
         self.q, self.v, _ = loop.split(loop.y)
         self.slope = loop.slope
         self.mass: list[Any] = []

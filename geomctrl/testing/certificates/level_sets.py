@@ -6,12 +6,17 @@ which the claim about V' holds.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from geomctrl.testing.settings import Budget
+from geomctrl.tracing.proofs.identities import degree_in
 from geomctrl.tracing.proofs.interpreted import valued
-from geomctrl.tracing.symbols import neg
+from geomctrl.tracing.proofs.substitution import substituted
+from geomctrl.tracing.symbols import add, mul, neg
 
+from .arguments import share
 from .branching import Outcome, Task, prove
 from .deciding import largest
 from .equations import Equations
@@ -24,8 +29,10 @@ CHUNK = 512
 def least_on_boundary(below: Bounds, box: Boxes, tolerance: float = 0.02, max_boxes: int = 20_000) -> float:
     """A lower bound of V on the boundary of the box, for all parameters; `below` bounds -V.
 
-    Within `tolerance` of the smallest value seen there, if `max_boxes` boxes suffice.
+    Within `tolerance` of the smallest value seen there, if `max_boxes` boxes suffice; with times one of `SHARES` of it.
     """
+    if below.equations.timed:
+        return _least_at_all_times(below, box)
     work, count, lowest = _faces(box), 0, np.inf
     low, seen = -largest(below.form(work), work), _seen(below, work)
     while True:
@@ -42,6 +49,40 @@ def least_on_boundary(below: Bounds, box: Boxes, tolerance: float = 0.02, max_bo
         fresh = np.maximum(-largest(below.form(halves), halves), np.tile(low[: len(now)], 2))
         seen = min(seen, _seen(below, halves))
         work, low = joined(work, halves), np.concatenate([later, fresh])
+
+
+def lower_value(e: Equations, box: Boxes) -> Any:
+    """An expression that V exceeds for all parameters of the box, with fewer uncertain terms where that is possible.
+
+    If V = 1/2 w . M w + U(q), then V >= s/2 w . M(centre) w + U(q) with the s of `share`.
+    """
+    lo, hi = box.p_lo[0, e.robots], box.p_hi[0, e.robots]
+    part = share(lo.reshape(-1, 10), hi.reshape(-1, 10)) if e.places and e.potential is not None else 0.0
+    robots = {*e.parameters[e.robots], *e.errors[e.robots]}
+    if part <= 0.0 or degree_in(e.graph, e.potential, robots) > 0:
+        return e.value
+    centre = 0.5 * (lo + hi)
+    errors = centre - e.model[e.robots]
+    at_centre = dict(zip([*e.parameters[e.robots], *e.errors[e.robots]], [*centre.tolist(), *errors.tolist()]))
+    (value,) = substituted(e.graph, [e.value], at_centre)
+    return add(mul(value, min(part, 1.0)), mul(e.potential, 1.0 - min(part, 1.0)))
+
+
+def _least_at_all_times(below: Bounds, box: Boxes) -> float:
+    """A lower bound of V on the boundary of the box, if V may depend on time."""
+    e, faces, rng = below.equations, _faces(box), np.random.default_rng(0)
+    rows = rng.integers(len(faces), size=SAMPLES)
+    x = rng.uniform(faces.lo[rows], faces.hi[rows])
+    p = at_random(e, box.p_lo[0], box.p_hi[0], SAMPLES, rng)
+    seen = float(valued(e.graph, [e.loop.value], e.at(x, p), SAMPLES).min())
+    order = list(range(len(faces)))
+    for fraction in SHARES if seen > 0.0 else ():
+        tasks = ((k, Task(below, faces[k : k + 1], None, -fraction * seen)) for k in order)
+        missing = next((k for k, task in tasks if not prove(task, LEVEL_BOXES, np.inf).proved), None)
+        if missing is None:
+            return fraction * seen
+        order.sort(key=lambda k: k != missing)  # the next level is tested there first
+    return 0.0
 
 
 def _faces(box: Boxes) -> Boxes:
@@ -69,6 +110,39 @@ def max_in_ball(above: Bounds, box: Boxes, ball: np.ndarray) -> float:
     return float(form.top[0] + np.linalg.norm(form.slope[0] * ball) + peak)
 
 
+PRECISION = 1.02  # of an ultimate bound
+LEVEL_BOXES = 20_000  # budget for each inequality of V alone
+
+
+def largest_errors(e: Equations, scale: np.ndarray, box: Boxes, level: float) -> np.ndarray:
+    """Upper bounds (nv,) of |q - q_d| where V <= level, for all parameters; infinite where none is found.
+
+    If V = 1/2 w . M w + U(q), then U <= V, because M is positive definite.
+    """
+    below = Bounds(e, neg(e.value if e.potential is None else e.potential), scale)
+
+    def excludes(i: int, r: float) -> bool:
+        """Whether V > level is proved where |x_i| >= r."""
+        for sign in (1.0, -1.0):
+            lo, hi = box.lo.copy(), box.hi.copy()
+            (lo if sign > 0.0 else hi)[0, i] = sign * r
+            if not prove(Task(below, Boxes(lo, hi, box.p_lo, box.p_hi), None, -level), LEVEL_BOXES, np.inf).proved:
+                return False
+        return True
+
+    errors = np.full(e.n, np.inf)
+    for i in range(e.n):
+        low, high = 0.0, float(box.hi[0, i])
+        if not excludes(i, high):
+            continue
+        while high > PRECISION * low and high > MIN_ERROR_RATIO * box.hi[0, i]:
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if excludes(i, middle) else (middle, high)
+        errors[i] = high
+    return errors
+
+
+MIN_ERROR_RATIO = 1e-3  # of the half width of the box: smaller errors are not distinguished
 SAMPLES = 40_000
 SHARES = (0.99, 0.97, 0.95, 0.92, 0.88, 0.8, 0.65, 0.5, 0.3, 0.1)
 
@@ -96,8 +170,8 @@ def largest_level(
 ) -> tuple[float, Task, Outcome] | None:
     """(level, proof of the claim on V <= level, method) for the first fraction of `bound` that can be proved."""
     above = Bounds(e, neg(e.value), scale)
-    for share in SHARES:
-        level = share * bound
+    for fraction in SHARES:
+        level = fraction * bound
         now = Task(task.bounds, task.box, task.ball, task.allowed, above, level)
         outcome = prove(now, budget.boxes, budget.seconds)
         if outcome.proved:

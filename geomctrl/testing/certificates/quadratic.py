@@ -223,6 +223,14 @@ class Bounds:
         return program.enclosed(inputs(self.equations, boxes, lo, hi), len(boxes))
 
 
+def lengths(e: Equations, half: np.ndarray) -> np.ndarray:
+    """Lengths in each coordinate over which V' of the nominal model changes equally; the box's if undefined."""
+    zero = np.zeros((1, len(half)))
+    N = np.diag(Bounds(e, e.decrease, half).form(Boxes(zero, zero, e.model[None], e.model[None])).N[0])
+    good = np.isfinite(N) & (1e-9 * np.abs(N).max(initial=0.0) < N) & (N < 1e200)
+    return np.where(good, 1.0 / np.sqrt(np.where(good, N, 1.0)), half)
+
+
 class Kinks:
     """Expressions whose constant sign excludes kinks of absolute values, minima and maxima in F."""
 
@@ -268,19 +276,26 @@ def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[i
     intervals[e.loop.t.index] = e.times  # of all states; a loop that depends on time has it as a parameter, set below
     for i, node in enumerate(e.x):
         intervals[node] = moved(e.q_d[i], lo[:, i], hi[:, i]) if i < e.n else (lo[:, i], hi[:, i])
-    for i, node in enumerate(e.angles):
-        if node is not None:
-            intervals[node] = moved(e.q_d[i], boxes.lo[:, i], boxes.hi[:, i])
     errors = moved(-e.model, boxes.p_lo, boxes.p_hi)
     for k, (node, error) in enumerate(zip(e.parameters, e.errors)):
         intervals[node] = boxes.p_lo[:, k], boxes.p_hi[:, k]
         intervals[error] = errors[0][:, k], errors[1][:, k]
+    low, high = _angles(e, boxes, intervals)
+    intervals |= {node: (low[:, i], high[:, i]) for i, node in enumerate(e.angles) if node is not None}
     if e.inverse:
         low, high = e.masses.enclosed(intervals, len(boxes))
         low, high = inverse(low.reshape(-1, e.n, e.n), high.reshape(-1, e.n, e.n))
         for k, node in enumerate(e.inverse):
             intervals[node] = low.reshape(len(boxes), -1)[:, k], high.reshape(len(boxes), -1)[:, k]
     return intervals
+
+
+def _angles(e: Equations, boxes: Boxes, intervals: Mapping[int, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds (boxes, n) of q on the boxes."""
+    lo, hi = boxes.lo[:, : e.n], boxes.hi[:, : e.n]
+    if not e.places:
+        return moved(e.q_d, lo, hi)
+    return e.placed.enclosed({**intervals, **dict(zip(e.x[: e.n], zip(lo.T, hi.T)))}, len(boxes))
 
 
 def inverse(lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

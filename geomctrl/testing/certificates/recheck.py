@@ -53,17 +53,19 @@ def _code(bounds: Bounds, box: Boxes) -> dict[str, Any]:
     """F with its derivatives and the entries of M as saved code."""
     e = bounds.equations
     kinks = [] if bounds.degree <= 3 else settled(e.graph, bounds.kinks.expressions)
-    outputs = [e.graph.operand(x) for x in (*bounds.expressions, *kinks, *e.mass)]
+    with_angle = [i for i, k in enumerate(e.angles) if k is not None]
+    places = [e.places[i] for i in with_angle] if e.places else []
+    outputs = [e.graph.operand(x) for x in (*bounds.expressions, *kinks, *e.mass, *places)]
     time = [] if e.timed else [e.loop.t.index]
-    places = [e.x, [k for k in e.angles if k is not None], e.parameters, e.errors, e.inverse, time]
-    coordinates = tuple(tuple(e.graph.nodes[k][1:]) for group in places for k in group)
+    groups = [e.x, [k for k in e.angles if k is not None], e.parameters, e.errors, e.inverse, time]
+    coordinates = tuple(tuple(e.graph.nodes[k][1:]) for group in groups for k in group)
     n = len(coordinates)
     trace = Trace(e.graph, (), tuple(outputs), (len(outputs),), None)
     claim = SavedClaim(trace, np.zeros(n), np.zeros(n), coordinates, e.loop.numbers, True)
-    with_angle = np.array([i for i, k in enumerate(e.angles) if k is not None])
     return {
         "code": saved_claim(claim)["claim"], "numbers": e.loop.numbers, "q_d": e.q_d, "model": e.model,
-        "with_angle": with_angle, "degree": bounds.degree, "scale": bounds.scale, "inverse": len(e.inverse),
+        "with_angle": np.array(with_angle), "places": len(places),
+        "degree": bounds.degree, "scale": bounds.scale, "inverse": len(e.inverse),
         "kinks": len(kinks), "timed": e.timed, "flat": bounds.is_flat(box),
     }  # fmt: skip
 
@@ -108,6 +110,7 @@ class Inequality:
             k: saved[prefix + k] for k in ("code", "numbers", "q_d", "model", "with_angle", "degree", "scale")
         }
         self.inverses, self.flat = int(saved[prefix + "inverse"]), bool(saved[prefix + "flat"])
+        self.places = int(saved[prefix + "places"])
         self.kinks, self.timed = int(saved[prefix + "kinks"]), bool(saved[prefix + "timed"])
         self.code = Code(json.loads(str(self.saved["code"])), np.asarray(self.saved["numbers"], float).ravel())
         self.arb = self.code.arithmetic.arb
@@ -151,13 +154,20 @@ class Inequality:
             return self.code.arithmetic.hull(arb(float(a)) + by, arb(float(b)) + by)
 
         box = [interval(x_lo[i], x_hi[i], q_d[i] if i < half else None) for i in range(n)]
-        box += [interval(lo[i], hi[i], q_d[i]) for i in np.asarray(saved["with_angle"], int)]
+        with_angle = np.asarray(saved["with_angle"], int)
+        angles = [interval(lo[i], hi[i], q_d[i]) for i in with_angle]
         box += [interval(lo[n + k], hi[n + k]) for k in range(len(model))]
         box += [interval(lo[n + k], hi[n + k], -m) for k, m in enumerate(model)]
         rest = [] if self.timed else [interval(TIME, TIME)]
+        unknown = [interval(0.0, 0.0)] * self.inverses
+        if self.places:  # the angles depend on the errors of the whole box, and on time
+            errors = [interval(lo[i], hi[i]) for i in range(n)]
+            ends = self._enclosures([*errors, *angles, *box[n:], *unknown, *rest])[-self.places :]
+            angles = [None if x is None else interval(*x) for x in ends]
+        box[n:n] = angles
         if self.inverses:
-            entries = self._enclosures([*box, *([interval(0.0, 0.0)] * self.inverses), *rest])[-self.inverses :]
-            box += self._inverse(entries, half)
+            outputs = self._enclosures([*box, *unknown, *rest])
+            box += self._inverse(outputs[len(outputs) - self.places - self.inverses :][: self.inverses], half)
         return self._enclosures([*box, *rest])
 
     def _enclosures(self, box: list[Any]) -> list[Any]:

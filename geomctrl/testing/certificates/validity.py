@@ -39,7 +39,9 @@ STATES, UNDEFINED_STATES = 64, 512  # states of the comparison with Python; stat
 ROUNDING_TOLERANCE = 1e-7  # relative difference (absolute below 1) that rounding of M^-1 may cause
 
 
-def compare_with_python(controller: Any, plant: Plant, equations: Any, box: Any, seed: int) -> None:
+def compare_with_python(
+    controller: Any, plant: Plant, equations: Any, box: Any, seed: int, desired: Any = None
+) -> None:
     """Raise UntraceableError if V, the promised rate or the accelerations of the loop differ from Python.
 
     Compared at the corners, the equilibrium and random states of the box, each at its own time. Where Python raises,
@@ -49,14 +51,18 @@ def compare_with_python(controller: Any, plant: Plant, equations: Any, box: Any,
     x = rng.uniform(lo, hi, (STATES, len(lo))) * rng.choice([1.0, 1.0, 0.1, 1e-3], (STATES, 1))
     x[0], x[1 : 1 + STATES // 4] = 0.0, np.where(rng.random((STATES // 4, len(lo))) < 0.5, lo, hi)
     t = np.concatenate(([0.0], rng.exponential(3.0, STATES - 1)))
-    q, v = e.q_d + x[:, : e.n], x[:, e.n :]
     if e.timed:
         t = rng.uniform(box.p_lo[0, -1], box.p_hi[0, -1], STATES)
-    p = np.tile(plant.robot.parameters.ravel(), (STATES, 1))
+    q, v, a = e.q_d + x[:, : e.n], x[:, e.n :], np.zeros((STATES, e.n))
+    if desired is not None:  # x is the error
+        moving = [np.asarray(xs) for xs in zip(*(desired(float(now)) for now in t))]
+        q, v, a = q + moving[0], v + moving[1], moving[2]
+    torques = 0.5 * (box.p_lo[0] + box.p_hi[0])[e.robots.stop : len(e.parameters) - e.timed]
+    p = np.tile(np.append(plant.robot.parameters.ravel(), torques), (STATES, 1))
     values = {**e.at(x, np.column_stack([p, t]) if e.timed else p), e.loop.t.index: t}
     exists = 1.0 if e.loop.good is True else where(e.loop.good, 1.0, math.nan)
     traced = valued(e.graph, [exists, e.loop.value, e.loop.rate, *e.loop.field[e.n : 2 * e.n]], values, STATES)
-    traced = traced[:, 1:] * traced[:, :1]
+    traced = traced[:, 1:] * traced[:, :1] + np.column_stack([np.zeros((STATES, 2)), a])
     names = ["V", "the promised rate", *(f"vdot[{i}]" for i in range(e.n))]
     rows = [_called(controller, plant, *state) for state in zip(t, q, v)]
     called = np.array([[np.nan] * len(names) if isinstance(row, Exception) else row for row in rows])

@@ -15,7 +15,7 @@ from geomctrl.control.contracts import started
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors
-from geomctrl.testing.certificates.equations import apart
+from geomctrl.testing.certificates.tracking import apart
 from geomctrl.tracing.proofs.interpreted import Program
 from geomctrl.tracing.proofs.operation_rows import OperationRows
 from geomctrl.tracing.symbols import where

@@ -1,0 +1,174 @@
+"""Equations of a closed loop in tracking errors, for references that move, and the period of these equations.
+
+With q = q_d(t) + e and v = q_d'(t) + de the desired motion becomes the equilibrium e = de = 0. Terms of the law such as
+q - q_d(t) must not be enclosed as differences, which would make them as uncertain as q_d over an interval of times.
+So q_d, q_d' and q_d'' are first separate inputs; expressions that do not depend on them, as an identity, are replaced
+by their values where these inputs are zero.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from geomctrl.control.compiled.proving import NUMBERS, TracedClosedLoop
+from geomctrl.control.plant import Plant
+from geomctrl.errors import ArgumentError
+from geomctrl.tracing.derivatives import loads, tangents
+from geomctrl.tracing.proofs.identities import degree_in, identical
+from geomctrl.tracing.proofs.interpreted import Program
+from geomctrl.tracing.proofs.substitution import substituted
+from geomctrl.tracing.symbols import Symbol, add, is_symbol, sub
+
+from .decided import decided, with_symbols
+
+DESIRED = 11  # further array of the graph: q_d, q_d' and q_d''
+SAMPLES = 4  # random points at which an expression must not depend on the reference to be tested exactly
+
+Pairs = list[tuple[Any, Any]]
+
+
+def apart(plant: Plant, disturbed: bool = False) -> Plant:
+    """The plant with a copy of its robot, so that its parameters differ symbolically from the controller's.
+
+    disturbed: whether each joint has a torque with a symbol of its own, as the preload of its spring.
+    """
+    robot, moved = plant.robot, copy.copy(plant)
+    object.__setattr__(moved, "robot", robot.with_parameters(robot.parameters))
+    if disturbed:
+        stiffness, preload = plant._springs or (np.zeros((robot.nq, robot.nv)), np.zeros(robot.nv))
+        named = np.where(preload == 0.0, 1.0, preload)  # a zero would not become a symbol
+        object.__setattr__(moved, "_springs", (stiffness, named))
+    return moved
+
+
+def preloads(plant: Plant) -> np.ndarray:
+    """The constant joint torques (nv,) of the plant's springs."""
+    return np.zeros(plant.robot.nv) if plant._springs is None else plant._springs[1]
+
+
+def in_errors(loop: TracedClosedLoop) -> tuple[TracedClosedLoop, Pairs]:
+    """The loop whose state is (e, de), and the identities that this relies on.
+
+    The loads of q and v of the new loop are e and de. Its extra "desired" is (q_d, v_d, a_d) as the reference has it.
+    """
+    graph, (q, v, _), t = loop.graph, loop.split(loop.y), loop.t.index
+    n, everywhere = len(v), (np.full(len(v), -np.inf), np.full(len(v), np.inf))
+    parameters = [*loop.extra["parameters"], *loop.extra["torques"]]
+    p = np.full(len(parameters), np.inf)
+    loop = decided(loop, {"q": everywhere, "v": everywhere, "p": (-p, p), "t": ([0.0], [np.inf])})
+    motions = [loop.extra["desired"][:n]]
+    for _ in range(2):
+        motions.append(tangents(graph, motions[-1], {t: 1.0}))
+    inputs = [[graph.load(DESIRED, n * k + i) for i in range(n)] for k in range(3)]
+    free = set(loads(parameters))
+    numbers = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist()) if graph.load(NUMBERS, k).index not in free}
+    new: dict[int, Any] = {}
+    pairs: Pairs = []
+    if not identical(graph, list(zip(loop.extra["desired"][n : 2 * n], motions[1])), numbers):
+        raise ArgumentError("controller: expected a reference whose v is shown to be the derivative of its q")
+    for own, derived, symbols in zip(np.array_split(np.array(loop.extra["desired"], object), 3), motions, inputs):
+        for x, y, symbol in zip(own.tolist(), derived, symbols):
+            if is_symbol(x) and identical(graph, [(x, y)], numbers):
+                new[x.index] = symbol
+                pairs += [] if x is y else [(x, y)]
+    for x, symbol in zip([*q.tolist(), *v.tolist()], [*inputs[0], *inputs[1]]):
+        new[x.index] = add(symbol, x)
+    back = {symbol.index: x for row, xs in zip(inputs, motions) for symbol, x in zip(row, xs)}
+    field = [*loop.field]
+    for i in range(n):
+        field[i], field[n + i] = sub(v[i], motions[1][i]), sub(loop.field[n + i], motions[2][i])
+    extra = {**loop.extra, "power": [], "angles": q.tolist()}
+    for v_ref, *rest in loop.extra["power"]:
+        extra["power"].append(([sub(a, b) for a, b in zip(v_ref, motions[1])], *rest))
+    if extra["acceleration"] is not None:
+        a, *rest = extra["acceleration"]
+        extra["acceleration"] = [sub(x, y) for x, y in zip(a, motions[2])], *rest
+    desired = extra.pop("desired")
+    parts: list[Any] = [loop.value, loop.rate, field, extra, loop.good]
+    ends: list[Any] = []
+    with_symbols(parts, ends.append)
+    moved = substituted(graph, ends, new)
+    for x, y in _independent(graph, moved, loads([x for row in inputs for x in row]), numbers):
+        pairs.append((x, y))
+    shortened = substituted(
+        graph, moved, {graph.operand(x): y for x, y in pairs if is_symbol(x) and _has(graph, x, back)}
+    )
+    result = dict(zip(loads(ends), substituted(graph, shortened, back)))
+    value, rate, field, extra, good = with_symbols(parts, lambda x: result[x.index])
+    return replace(loop, value=value, rate=rate, field=field, extra={**extra, "desired": desired}, good=good), pairs
+
+
+def _has(graph: Any, x: Any, inputs: Any) -> bool:
+    return any(k in inputs for k in graph.needed([graph.operand(x)]))
+
+
+def _independent(graph: Any, ends: Sequence[Any], inputs: list[int], numbers: Any) -> Pairs:
+    """Sums that contain `inputs`, but do not depend on them, with their values where these are zero."""
+    order, rng = graph.needed([graph.operand(x) for x in ends]), np.random.default_rng(0)
+    touched: set[int] = set(inputs)
+    for k in order:
+        op, *rest = graph.nodes[k]
+        if op not in ("load", "const") and any(x in touched for x in rest):
+            touched.add(k)
+    sums = [k for k in order if k in touched and graph.nodes[k][0] in ("add", "sub")]
+    values: dict[int, Any] = {}
+    for k in order:
+        if graph.nodes[k][0] == "load":
+            x = numbers.get(tuple(graph.nodes[k][1:]))
+            values[k] = np.tile(rng.uniform(0.5, 1.5, SAMPLES) if x is None else np.full(SAMPLES, x), 2)
+    for k in inputs:
+        values[k] = rng.uniform(-1.0, 1.0, 2 * SAMPLES)
+    with np.errstate(all="ignore"):
+        rows = Program(graph, [Symbol(graph, k) for k in sums]).values(values, 2 * SAMPLES)
+    first, second = rows[:SAMPLES], rows[SAMPLES:]
+    close = (np.abs(first - second) <= 1e-9 * (1.0 + np.abs(first))).all(0)
+    pairs: Pairs = []
+    for k in np.array(sums)[close].tolist():
+        x = Symbol(graph, k)
+        (y,) = substituted(graph, [x], dict.fromkeys(inputs, 0.0))
+        if identical(graph, [(x, y)], numbers):
+            pairs.append((x, y))
+    return pairs
+
+
+def period_of(graph: Any, ends: Sequence[Any], t: int, numbers: dict[int, float]) -> float:
+    """A time [s] after which `ends` repeat, rounded up.
+
+    Raises ArgumentError unless t occurs only in sines and cosines of c + omega t with one omega.
+    """
+    order = graph.needed([graph.operand(x) for x in ends])
+    speeds: set[float] = set()
+    depends = {t}  # nodes that contain t outside such sines and cosines
+    for k in order:
+        op, *rest = graph.nodes[k]
+        if op in ("load", "const") or not depends.intersection(rest):
+            continue
+        speed = _speed(graph, rest[0], t, numbers) if op in ("sin", "cos") else None
+        if speed is None:
+            depends.add(k)
+        else:
+            speeds.add(speed)
+    if len(speeds) != 1 or depends.intersection(graph.operand(x) for x in ends):
+        raise ArgumentError(
+            "box: expected `times`, because the reference is not shown to be a sinusoid of one frequency, whose period"
+            " covers all times"
+        )
+    return 2.0 * math.pi / speeds.pop() * (1.0 + 2.0**-48)
+
+
+def _speed(graph: Any, phase: int, t: int, numbers: dict[int, float]) -> float | None:
+    """|omega| of a phase c + omega t; None if it is not one number."""
+    if degree_in(graph, Symbol(graph, phase), {t}) != 1:
+        return None
+    (speed,) = tangents(graph, [Symbol(graph, phase)], {t: 1.0})
+    needed = [k for k in graph.needed([graph.operand(speed)]) if graph.nodes[k][0] == "load"]
+    if not all(k in numbers for k in needed):
+        return None
+    low, high = Program(graph, [speed]).enclosed({k: (numbers[k], numbers[k]) for k in needed}, 1)
+    return abs(float(low[0, 0])) if low[0, 0] == high[0, 0] != 0.0 else None

@@ -1,0 +1,225 @@
+"""Certificates about moving references: ultimate bounds against closed forms, simulated worst cases, planted errors."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl import controllers, testing
+from geomctrl.control.contracts import Desired
+from geomctrl.errors import ArgumentError
+
+ARM, Sinusoids = gc.models.two_link(), gc.references.Sinusoids
+MOTION = Sinusoids(ARM, [0.3, 0.5], [0.4, 0.3], 0.3, [0.0, 0.5])
+AXIS = gc.load_urdf(
+    """<robot name="axis"><link name="rail"/><link name="table"><inertial><mass value="2.0"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    <joint name="x" type="prismatic"><parent link="rail"/><child link="table"/><axis xyz="1 0 0"/></joint></robot>"""
+)
+SWING = Sinusoids(AXIS, [0.0], [0.2], 0.5)
+
+
+def passivity(reference=MOTION):
+    return controllers.Passivity(ARM, reference, Lambda=10.0, K=40.0, strict=True)
+
+
+def torque(reference=MOTION):
+    return controllers.ComputedTorque(ARM, reference, kp=100.0, kd=20.0, strict=True)
+
+
+KP, KD, MIXED, RATE, FORCE = 100.0, 20.0, 10.0, 4.0, 1.0  # of the axis; MIXED as in ComputedTorque, V' <= - RATE V + c
+P = np.array([[KP + MIXED * KD, MIXED], [MIXED, 1.0]])  # V = 1/2 x . P x, x = (e, w)
+
+
+def smallest_offset(force):
+    """The largest V' + RATE V over all x and disturbances, by hand: V' = - x . Q x + b . x d / m."""
+    Q = np.diag([MIXED * KP, KD - MIXED]) - 0.5 * RATE * P
+    b = np.array([MIXED, 1.0]) * force / 2.0  # m = 2 kg
+    return 0.25 * b @ np.linalg.solve(Q, b)
+
+
+def axis_certificate(offset, force=FORCE):
+    law = controllers.ComputedTorque(AXIS, SWING, kp=KP, kd=KD, strict=True)
+    box = testing.Box(0.2, 2.0, disturbance=force)
+    return testing.certify_lyapunov(law, AXIS, box, rate=RATE, offset=offset)
+
+
+def test_ultimate_bound_of_a_linear_loop():
+    c = smallest_offset(FORCE)
+    certificate = axis_certificate(1.02 * c)
+    assert certificate.proved, certificate
+    assert certificate.ends_in == pytest.approx(1.02 * c / RATE)
+    ellipse = np.sqrt(2.0 * certificate.ends_in * np.linalg.inv(P)[0, 0])
+    assert ellipse <= certificate.ultimate_bound[0] <= 1.03 * ellipse
+    assert certificate.ultimate_bound[0] >= FORCE / (2.0 * KP)  # a constant force displaces the table by so much
+
+
+def test_smaller_offset_or_larger_disturbance_is_not_proved():
+    c = smallest_offset(FORCE)
+    assert axis_certificate(0.98 * c).status == "refuted"
+    assert axis_certificate(1.02 * c, 1.05 * FORCE).status == "refuted"
+
+
+def motion(robot, law, x0, push, t_end, dt=2e-3):
+    """(t, q, v) by the classical Runge-Kutta method, independent of the simulator. push(t, q, v): joint torques."""
+
+    def rate(t, x):
+        q, v = np.split(x, 2)
+        return np.append(v, robot.forward_dynamics(q, v, law(t, q, v, None).tau + push(t, q, v)))
+
+    x, out = np.array(x0, float), []
+    for k in range(round(t_end / dt)):
+        t = k * dt
+        out.append((t, *np.split(x.copy(), 2)))
+        a = rate(t, x)
+        b = rate(t + dt / 2, x + dt / 2 * a)
+        c = rate(t + dt / 2, x + dt / 2 * b)
+        x = x + dt / 6 * (a + 2 * b + 2 * c + rate(t + dt, x + dt * c))
+    return out
+
+
+def worst_motions(law, certificate, percent, torque, direction):
+    """Motions of the lightest and the heaviest arm from V = level, pushed to where V grows most."""
+    reference, rng = law.reference, np.random.default_rng(0)
+    for scale in (1.0 - percent, 1.0 + percent):
+        robot = ARM.with_parameters(ARM.parameters * scale)
+        plant, (q, v, _) = gc.Plant(robot), reference(0.0)
+        for _ in range(2):
+            x = rng.normal(size=4) * [1.0, 1.0, 5.0, 5.0]
+            V = law.lyapunov(0.0, q + x[:2], v + x[2:], None, plant)[0]
+            x *= np.sqrt(0.99 * certificate.level / V)  # V is quadratic in the velocity, almost in e
+            while law.lyapunov(0.0, q + x[:2], v + x[2:], None, plant)[0] > certificate.level:
+                x *= 0.98
+
+            def push(t, q, v, robot=robot):
+                return torque * np.sign(direction(law, t, q, v, robot))
+
+            yield plant, motion(robot, law, np.append(q + x[:2], v + x[2:]), push, 4.0)
+
+
+def growth_of_passivity(law, t, q, v, robot):
+    return law.sliding(t, q, v).s
+
+
+def growth_of_torque(law, t, q, v, robot):
+    error = law.error(t, q, v)
+    return np.linalg.solve(robot.mass_matrix(q), error.w + law.mixed * error.e)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("law", "box", "percent", "disturbance", "claim", "growth"),
+    [
+        (passivity(), (0.3, (4.0, 8.0)), 0.05, 0.5, {"rate": 4.0, "offset": 0.5}, growth_of_passivity),
+        (torque(), (0.2, 2.0), 0.01, 0.1, {"outside": (0.08, 0.8)}, growth_of_torque),
+    ],
+    ids=["Passivity", "ComputedTorque"],
+)
+def test_worst_motions_stay_below_the_bound(law, box, percent, disturbance, claim, growth):
+    box = testing.Box(*box, disturbance=disturbance)
+    certificate = testing.certify_lyapunov(law, ARM, box, parameters=percent, **claim)
+    assert certificate.region, certificate
+    bound, largest = certificate.ultimate_bound, np.zeros(2)
+    for plant, states in worst_motions(law, certificate, percent, disturbance, growth):
+        for t, q, v in states[::10]:
+            assert law.lyapunov(t, q, v, None, plant)[0] <= certificate.level * (1.0 + 1e-9)
+        errors = np.abs([q - law.reference(t).q for t, q, v in states if t > 2.0])
+        largest = np.maximum(largest, errors.max(0))
+    assert (largest <= bound).all()
+    assert largest.max() > 0.02 * bound.max()  # the motions are disturbed, and the bound is not absurd
+
+
+def test_counterexample_has_a_growing_v():
+    """V' at the state, by differences along the equation of motion, exceeds the claim."""
+    law, rate, offset, torque, h = passivity(), 4.0, 0.001, 0.5, 1e-6
+    box = testing.Box(0.3, 4.0, disturbance=torque)
+    certificate = testing.certify_lyapunov(law, ARM, box, rate=rate, offset=offset)
+    assert certificate.status == "refuted"
+    bad, excesses = certificate.counterexample, []
+    for push in ([1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]):
+        tau = law(bad.t, bad.q, bad.v, None).tau + torque * np.array(push)
+        vdot = ARM.forward_dynamics(bad.q, bad.v, tau)
+        steps = [(bad.t + k * h, bad.q + k * h * bad.v, bad.v + k * h * vdot) for k in (-1, 0, 1)]
+        V = [law.lyapunov(*step, None, gc.Plant(ARM))[0] for step in steps]
+        excesses.append((V[2] - V[0]) / (2.0 * h) + rate * V[1] - offset)
+    assert max(excesses) == pytest.approx(bad.excess, rel=1e-3)
+    assert bad.excess > 0.0
+
+
+def test_exact_model_needs_no_ball():
+    for law in (passivity(), torque()):
+        certificate = testing.certify_lyapunov(law, ARM, (0.3, 2.0), levels=False)
+        assert certificate.proved, certificate
+
+
+class WithoutFeedforward(controllers.ComputedTorque):
+    """A planted error: the law omits the acceleration of the reference."""
+
+    def _acceleration(self, error):
+        return super()._acceleration(error) - error.a_d
+
+
+def wrong_velocity(t):
+    desired = MOTION(t)
+    return Desired(desired.q, 1.1 * desired.v, desired.a)
+
+
+def test_wrong_velocity_of_the_reference_is_refused():
+    for law in (passivity(wrong_velocity), torque(wrong_velocity)):
+        with pytest.raises(ArgumentError, match="derivative of its q"):
+            testing.certify_lyapunov(law, ARM, (0.3, 2.0), outside=0.1)
+
+
+def test_omitted_feedforward_is_refuted():
+    law = WithoutFeedforward(ARM, MOTION, kp=100.0, kd=20.0, strict=True)
+    certificate = testing.certify_lyapunov(law, ARM, (0.3, 2.0), outside=(0.005, 0.02), levels=False, budget=2_000)
+    assert certificate.status == "refuted", certificate
+
+
+def test_all_times_need_one_frequency():
+    two = Sinusoids(ARM, [0.3, 0.5], [[0.4, 0.3], [0.1, 0.1]], [[0.3, 0.3], [0.7, 0.7]])
+    ramped = Sinusoids(ARM, [0.3, 0.5], [0.4, 0.3], 0.3, start_at_rest=1.0)
+    claim = {"parameters": 0.02, "outside": (0.1, 1.0)}
+    with pytest.raises(ArgumentError, match=r"box: expected `times`"):
+        testing.certify_lyapunov(passivity(two), ARM, (0.3, 2.0), **claim)
+    for reference in (ramped, gc.references.Quintic(ARM, [0.0, 0.0], [1.0, 1.0], 2.0)):  # they have branches
+        with pytest.raises(ArgumentError, match="derivative of its q"):
+            testing.certify_lyapunov(passivity(reference), ARM, (0.3, 2.0), **claim)
+    certificate = testing.certify_lyapunov(passivity(two), ARM, testing.Box(0.3, 2.0, (0.0, 1.0)), **claim)
+    assert certificate.proved
+    assert certificate.level is None  # nothing is known later
+    assert certificate.ultimate_bound is None
+
+
+def test_claim_covers_one_period():
+    certificate = testing.certify_lyapunov(passivity(), ARM, (0.3, 2.0), parameters=0.02, outside=0.2, levels=False)
+    first, last = certificate.equations.times
+    assert first == 0.0
+    assert 1.0 / 0.3 <= last <= 1.0 / 0.3 * (1.0 + 1e-12)
+
+
+def test_proofs_are_checked_again(tmp_path):
+    pytest.importorskip("flint")
+    law, box, claim = (
+        passivity(),
+        testing.Box(0.11, 1.1, disturbance=0.05),
+        {"parameters": 0.005, "outside": (0.1, 1.0)},
+    )
+    certificate = testing.certify_lyapunov(law, ARM, box, levels=False, **claim)
+    assert certificate.proved, certificate
+    path = certificate.save(tmp_path / "proof.npz")
+    assert "confirmed" in testing.recheck_lyapunov(path, law, ARM, box, **claim)
+    with pytest.raises(testing.CheckError):
+        testing.recheck_lyapunov(path, law, ARM, dataclasses.replace(box, disturbance=30.0), **claim)
+
+
+@pytest.mark.parametrize("disturbance", [-1.0, [[1.0]], "much", np.nan])
+def test_bad_disturbances(disturbance):
+    with pytest.raises(ArgumentError, match="disturbance"):
+        testing.Box(0.3, 2.0, disturbance=disturbance)
+
+
+def test_number_of_disturbances():
+    with pytest.raises(ArgumentError, match="disturbance"):
+        testing.certify_lyapunov(passivity(), ARM, testing.Box(0.3, 2.0, disturbance=[1.0, 1.0, 1.0]), outside=0.1)
