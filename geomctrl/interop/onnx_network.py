@@ -104,16 +104,16 @@ class _Network:
     def __call__(self, x: Any) -> Any:
         return self.evaluated(one_state("x", x, math.prod(self.input_shape)))
 
-    def evaluated(self, x: Any, most: int | None = None) -> Any:
-        """The outputs. most: raise ArgumentError before the results together have more elements than that."""
+    def evaluated(self, x: Any, max_numbers: int | None = None) -> Any:
+        """The outputs. max_numbers: raise ArgumentError before the results together have more elements than that."""
         values: dict[str, Any] = {**self.weights, self.input_name: np.reshape(x, self.input_shape)}
         size = 0
         for o in self.operations:
             inputs = [values[name] for name in o.inputs]
-            if most is not None:
+            if max_numbers is not None:
                 size += o.result_size(inputs)
-                if size > most:
-                    raise ArgumentError(f"expected results with at most {most} numbers together, got more")
+                if size > max_numbers:
+                    raise ArgumentError(f"expected results with at most {max_numbers} numbers together, got more")
             values[o.output] = OPERATIONS[o.name](*inputs, **o.attributes)
         return np.ravel(values[self.output_name])
 

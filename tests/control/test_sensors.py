@@ -533,7 +533,7 @@ def worst(run):
         (lambda: JointTorque(side="left"), "side: expected 'link' or 'motor'"),
         (lambda: gc.Plant(ARM, sensors=[Encoder(noise=np.ones(3))]), "encoder: noise: expected a number or 2 of them"),
         (lambda: gc.Plant(ARM, sensors=[Encoder(), Encoder()]), "sensors: two are named 'encoder'"),
-        (lambda: gc.Plant(ARM, sensors=[Encoder(), Encoder(name="b")]), "sensors: 2 measure 'q'"),
+        (lambda: gc.Plant(ARM, sensors=[Encoder(), Encoder(name="b")]), "sensors: expected one that measures 'q'"),
         (lambda: gc.Plant(ARM, sensors=["encoder"]), "sensors: expected geomctrl.sensors.Sensor, got 'encoder'"),
         (lambda: gc.Plant(ARM, sensors=3), "sensors: expected geomctrl.sensors, got 3"),
         (
