@@ -435,7 +435,7 @@ def test_what_can_not_be_certified_says_why():
     with pytest.raises(ArgumentError, match="one degree of freedom"):
         testing.certify_lyapunov(controllers.PDGravity(free, free.neutral()), free, BOX)
     moving = controllers.Passivity(ARM, Sinusoids(ARM, Q_D, [0.1, 0.1], [1.0, 2.0]))
-    with pytest.raises(ArgumentError, match="sinusoid of one frequency"):
+    with pytest.raises(ArgumentError, match="sinusoids of one frequency"):
         testing.certify_lyapunov(moving, ARM, BOX)
     with pytest.raises(ArgumentError, match="does not change"):
         testing.certify_lyapunov(passivity(), gc.Plant(ARM, changes=[(1.0, ARM)]), BOX)

@@ -31,23 +31,23 @@ def results():
 
 
 def in_a_thread(work):
-    found = []
-    worker = threading.Thread(target=lambda: found.append(work()))
+    outcomes = []
+    worker = threading.Thread(target=lambda: outcomes.append(work()))
     worker.start()
     worker.join()
-    return found[0]
+    return outcomes[0]
 
 
 def test_functions_of_other_threads_are_the_originals():
-    expected, found = results(), []
+    expected, outcomes = results(), []
 
     def f(x):
-        found.append(in_a_thread(results))
+        outcomes.append(in_a_thread(results))
         return max(x[0], math.sin(x[1])) * np.zeros(2) + clip(x, -1.0, 1.0)
 
     trace(f, 2)
-    assert found
-    for values in found:
+    assert outcomes
+    for values in outcomes:
         assert values == expected
     assert results() == expected
 

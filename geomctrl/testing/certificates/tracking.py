@@ -156,8 +156,8 @@ def period_of(graph: Any, ends: Sequence[Any], t: int, numbers: dict[int, float]
             speeds.add(speed)
     if len(speeds) != 1 or depends.intersection(graph.operand(x) for x in ends):
         raise ArgumentError(
-            "box: expected `times`, because the reference is not shown to be a sinusoid of one frequency, whose period"
-            " covers all times"
+            "box: expected `times`, because time is not shown to enter the loop by sinusoids of one frequency alone,"
+            " whose period covers all times"
         )
     return 2.0 * math.pi / speeds.pop() * (1.0 + 2.0**-48)
 
