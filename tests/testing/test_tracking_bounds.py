@@ -9,6 +9,12 @@ import geomctrl as gc
 from geomctrl import controllers, testing
 from geomctrl.control.contracts import Desired
 from geomctrl.errors import ArgumentError
+from geomctrl.testing.certificates.level_sets import largest_errors, lower_value
+from geomctrl.testing.certificates.quadratic import Boxes, inputs
+from geomctrl.testing.certificates.tracking import DESIRED, _independent
+from geomctrl.testing.lyapunov_certificates import CertificateRequest
+from geomctrl.tracing.proofs.interpreted import Program
+from geomctrl.tracing.symbols import Graph
 
 ARM, Sinusoids = gc.models.two_link(), gc.references.Sinusoids
 MOTION = Sinusoids(ARM, [0.3, 0.5], [0.4, 0.3], 0.3, [0.0, 0.5])
@@ -223,3 +229,53 @@ def test_bad_disturbances(disturbance):
 def test_number_of_disturbances():
     with pytest.raises(ArgumentError, match="disturbance"):
         testing.certify_lyapunov(passivity(), ARM, testing.Box(0.3, 2.0, disturbance=[1.0, 1.0, 1.0]), outside=0.1)
+
+
+def test_lower_bound_of_v_for_uncertain_robots_is_below_v():
+    """Against V in Python, for robots anywhere in the box, at random times and errors."""
+    law, count = passivity(), 200
+    request = CertificateRequest(law, ARM, testing.Box(0.3, (4.0, 8.0)), None, 0.3, 0.0, 1.0, 100)
+    e, box, rng = request.e, request.box, np.random.default_rng(0)
+    x = rng.uniform(box.lo[0], box.hi[0], (count, 4))
+    p = rng.uniform(box.p_lo[0], box.p_hi[0], (count, len(box.p_lo[0])))
+    points = Boxes(x, x, p, p)
+    lower = Program(e.graph, [lower_value(e, box)]).enclosed(inputs(e, points, x, x), count)[0][:, 0]
+    exact = []
+    for error, row in zip(x, p):
+        plant = gc.Plant(ARM.with_parameters(row[e.robots].reshape(-1, 10), physical=False))
+        q, v = MOTION(row[-1])[:2]
+        exact.append(law.lyapunov(row[-1], q + error[:2], v + error[2:], None, plant)[0])
+    assert (lower <= np.array(exact)).all()
+    assert np.median(lower / exact) > 0.3
+
+
+class Skewed:
+    """A spring that is stiffer on one side: V = m v^2 / 2 + 50 e^2 + c e^3."""
+
+    def __init__(self, c):
+        self.c, self.q_d = c, np.zeros(1)
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(-100.0 * q - 3.0 * self.c * q * q - 20.0 * v)
+
+    def lyapunov(self, t, q, v, z, plant):
+        return plant.robot.kinetic_energy(q, v) + 50.0 * q[0] ** 2 + self.c * q[0] ** 3, -20.0 * v[0] ** 2
+
+
+@pytest.mark.parametrize("c", [100.0, -100.0])
+def test_largest_error_of_a_skewed_v_is_that_of_its_softer_side(c):
+    request = CertificateRequest(Skewed(c), AXIS, testing.Box(0.3, 2.0), None, 0.0, 0.0, 0.0, 1000)
+    level = 0.5
+    (bound,) = largest_errors(request.e, request.scale, request.box, level)
+    roots = np.roots([c, 50.0, 0.0, -level])
+    largest = np.sort(np.abs(roots.real))[1]  # the third zero is outside of the box
+    assert largest > 1.05 * np.abs(roots.real).min()
+    assert largest <= bound <= 1.03 * largest
+
+
+def test_sums_that_depend_on_the_reference_by_rounding_alone_are_kept():
+    graph = Graph()
+    error, desired = graph.load(0, 0), graph.load(DESIRED, 0)
+    cancelling, tiny = (desired + error) - desired, error + 1e-12 * desired
+    assert not _independent(graph, [tiny], [desired.index], {})
+    assert [x.index for x, _ in _independent(graph, [cancelling], [desired.index], {})] == [cancelling.index]
