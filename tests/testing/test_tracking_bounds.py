@@ -234,7 +234,7 @@ def test_number_of_disturbances():
 def test_lower_bound_of_v_for_uncertain_robots_is_below_v():
     """Against V in Python, for robots anywhere in the box, at random times and errors."""
     law, count = passivity(), 200
-    request = CertificateRequest(law, ARM, testing.Box(0.3, (4.0, 8.0)), None, 0.3, 0.0, 1.0, 100)
+    request = CertificateRequest(law, ARM, testing.Box(0.3, (4.0, 8.0)), None, 0.02, 0.0, 1.0, 100)
     e, box, rng = request.e, request.box, np.random.default_rng(0)
     x = rng.uniform(box.lo[0], box.hi[0], (count, 4))
     p = rng.uniform(box.p_lo[0], box.p_hi[0], (count, len(box.p_lo[0])))
@@ -246,7 +246,7 @@ def test_lower_bound_of_v_for_uncertain_robots_is_below_v():
         q, v = MOTION(row[-1])[:2]
         exact.append(law.lyapunov(row[-1], q + error[:2], v + error[2:], None, plant)[0])
     assert (lower <= np.array(exact)).all()
-    assert np.median(lower / exact) > 0.3
+    assert 0.3 < np.median(lower / exact) < 0.99
 
 
 class Skewed:
