@@ -55,13 +55,16 @@ TERMS = (
 
 
 class Peer(NamedTuple):
-    """A library. terms: functions of a batch (q, v, x), x an acceleration or a torque; loops: one state a call."""
+    """A library. terms: functions of a batch (q, v, x), x an acceleration or a torque; loops: one state a call.
+    absent: why a term is missing, "not supported" if it is not said.
+    """
 
     name: str
     gravity: float
     terms: dict[str, Callable[..., Any]]
     loops: bool
     failure: str = ""
+    absent: str = "not supported"
 
 
 def geomctrl_peer(robot: gc.Robot) -> Peer:
@@ -131,12 +134,13 @@ def mujoco_peer(robot: gc.Robot) -> Peer:
     return Peer("MuJoCo", 9.81, dict(zip(TERMS, (inverse, mass, forward))), loops=True)
 
 
-def jax_terms(inverse: Any, mass: Any, forward: Any) -> dict[str, Callable[..., Any]]:
-    """Functions of one state as compiled functions of batches, with gradients by forward mode."""
+def jax_terms(inverse: Any, mass: Any, forward: Any, gradients: bool = True) -> dict[str, Callable[..., Any]]:
+    """Functions of one state as compiled functions of batches, and their gradients by forward mode."""
     jax: Any = import_module("jax")
     functions: dict[str, Any] = {"mass matrix": lambda q, v, x: mass(q)}
-    for name, f in (("inverse dynamics", inverse), ("forward dynamics", forward)):
-        functions |= {name: f, f"gradient of {name}": jax.jacfwd(f, (0, 1))}
+    functions |= {"inverse dynamics": inverse, "forward dynamics": forward}
+    if gradients:
+        functions |= {f"gradient of {name}": jax.jacfwd(functions[name], (0, 1)) for name in TERMS[:3:2]}
 
     def blocking(f: Any) -> Callable[..., Any]:
         compiled = jax.jit(jax.vmap(f))
@@ -188,6 +192,7 @@ def adam_peer(urdf: str, names: list[str]) -> Peer:
 
 
 def mjx_peer(robot: gc.Robot) -> Peer:
+    """Without gradients: XLA compiles one of them for more than ten minutes, anew for each size of a batch."""
     mjx, mujoco = import_module("mujoco.mjx"), import_module("mujoco")
     model: Any = interop.to_mujoco_model(robot)
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT) | int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
@@ -203,7 +208,8 @@ def mjx_peer(robot: gc.Robot) -> Peer:
     def mass(q):
         return mjx.full_m(own, mjx.crb(own, mjx.com_pos(own, mjx.kinematics(own, empty.replace(qpos=q)))))
 
-    return Peer("MJX", 9.81, jax_terms(inverse, mass, forward), loops=False)
+    terms = jax_terms(inverse, mass, forward, gradients=False)
+    return Peer("MJX", 9.81, terms, loops=False, absent="left out: compiling takes minutes")
 
 
 def peers(robot: gc.Robot, folder: Path) -> list[Peer]:
@@ -293,7 +299,7 @@ def compare(robot: gc.Robot, size: int, libraries: list[Peer], budget: float) ->
         for peer in libraries:
             count = min(size, MAX_LOOP) if peer.loops else size
             each = seconds[peer.name] / count * 1e6 if peer.name in seconds else None
-            absent = "not supported" if fits else "too large"
+            absent = peer.absent if fits else "too large"
             missing = f"failed: {failures[peer.name]}" if failures[peer.name] else absent
             cell = missing if each is None else f"{each:10.3f} us a state, error {errors[peer.name]:.0e}"
             print(f"  {term:30s} {peer.name:25s} {cell}")

@@ -7,8 +7,9 @@ Python replaced, including all primitives that it calls.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from types import ModuleType, SimpleNamespace
+from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,11 @@ def evaluated(
     return (result if algorithm.may_fail else True), outputs
 
 
+@functools.cache
+def _parsed(expression: str) -> CodeType:
+    return compile(expression, "<size>", "eval")
+
+
 class Sizes:
     """Sizes of arrays for one structure and the integer options of an algorithm."""
 
@@ -127,7 +133,7 @@ class Sizes:
         self.names = {"nb": nb, "nq": nq, "nv": nv} | (options or {})
 
     def number(self, expression: str) -> int:
-        return int(eval(expression, {"__builtins__": {}}, self.names))
+        return int(eval(_parsed(expression), {"__builtins__": {}}, self.names))
 
     def shape(self, x: Array | Option) -> tuple[int, ...]:
         return tuple(self.number(n) for n in x.shape)

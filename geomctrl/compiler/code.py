@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
+import math
 import os
 import threading
 from collections import Counter
@@ -101,6 +103,8 @@ class Code:
         self.sizes = Sizes(self.pattern)
         self.structure = _structure(self.pattern.tobytes())
         self._batches: dict[tuple, Batch | None] = {}
+        self._singles: dict[tuple, Call | None] = {}
+        self._known_shapes: dict[tuple, tuple[list, list]] = {}
         self._fixed: dict[tuple, Call] = {}
         self._kept: list[Call] = []  # functions that entries call for other arguments
         for name in CATALOGUE:  # attributes of the object itself, which Python looks up fastest
@@ -173,42 +177,38 @@ class Code:
             return None
         numbers = {x.name: int(options[x.name]) for x in algorithm.options if not x.is_array}
         shared = [options[x.name] for x in algorithm.options if x.is_array]
+        inputs, outputs = self._shapes(algorithm, optional, numbers)
+        ends = [0, *itertools.accumulate(map(math.prod, outputs))]
         if states > host.lanes():
             call = self.many(algorithm, optional, **numbers)
-            rows = [*rows, *(np.tile(x.ravel(), (states, 1)) for x in shared)]
+            if call is None:
+                return None
+            out, failed = call(*rows, *(np.tile(x.ravel(), (states, 1)) for x in shared), threads=threads)
         else:
-            call = self._each(algorithm, optional, shared, **numbers)
-        if call is None:
-            return None
-        out, failed = call(*rows, threads=threads)
+            one = self._single(algorithm, optional, numbers)
+            if one is None:
+                return None
+            out, failed = _one_by_one(one, rows, inputs, shared, ends[-1])
         if failed >= 0:
             return None, failed
-        sizes = Sizes(self.pattern, numbers)
-        shapes = [sizes.shape(y) for y in algorithm.outputs]
-        if len(shapes) == 1:
-            return out.reshape(states, *shapes[0]), -1
-        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
-        return tuple(y.reshape(states, *shape) for y, shape in zip(np.split(out, ends, axis=1), shapes)), -1
+        if len(outputs) == 1:
+            return out.reshape(states, *outputs[0]), -1
+        return tuple(out[:, a:b].reshape(states, *y) for a, b, y in zip(ends, ends[1:], outputs)), -1
 
-    def _each(self, algorithm: Algorithm, optional: tuple[str, ...], shared: list[np.ndarray], **options: int) -> Any:
-        """`many` for a few states: one after the other."""
-        one = self.one(algorithm, optional, result=tuple, **options)
-        if one is None:
-            return None
+    def _shapes(self, algorithm: Algorithm, optional: tuple[str, ...], numbers: dict[str, int]) -> tuple[list, list]:
+        """Shapes of an algorithm's inputs and outputs for one state."""
+        key = (algorithm, optional, *numbers.values())
+        if key not in self._known_shapes:
+            sizes = Sizes(self.pattern, numbers)
+            self._known_shapes[key] = sizes.inputs(algorithm, optional), [sizes.shape(y) for y in algorithm.outputs]
+        return self._known_shapes[key]
 
-        sizes = Sizes(self.pattern, options)
-        shapes, total = sizes.inputs(algorithm, optional), sum(map(sizes.of, algorithm.outputs))
-
-        def call(*rows, threads):
-            out = np.empty((len(rows[0]), total))
-            for b, y in enumerate(out):
-                result = one(*(np.array(x[b]).reshape(shape) for x, shape in zip(rows, shapes)), *shared)
-                if result is None:
-                    return out, b
-                y[:] = np.concatenate([part.ravel() for part in (result if isinstance(result, tuple) else (result,))])
-            return out, -1
-
-        return call
+    def _single(self, algorithm: Algorithm, optional: tuple[str, ...], numbers: dict[str, int]) -> Call | None:
+        """`one` with a tuple as result, prepared once."""
+        key = (algorithm, optional, *numbers.values())
+        if key not in self._singles:
+            self._singles[key] = self.one(algorithm, optional, result=tuple, **numbers)
+        return self._singles[key]
 
     def loops(
         self, algorithm: Algorithm, optional: tuple[str, ...] = (), *, result: type = tuple, **options: int
@@ -259,8 +259,9 @@ class Code:
 
         The robot's numbers are constants of the trace, unless they are symbols themselves.
         """
-        shapes = Sizes(self.pattern, options).inputs(algorithm, optional)
-        if not any(map(holds_symbols, (self.model, *arrays))) or [np.shape(x) for x in arrays] != shapes:
+        if not any(map(holds_symbols, (self.model, *arrays))):
+            return None
+        if [np.shape(x) for x in arrays] != self._shapes(algorithm, optional, options)[0]:
             return None
         rows = iter(np.asarray(x, object).view(np.ndarray) for x in arrays)
         numbers = np.where(np.isnan(self.pattern), self.model, self.pattern).astype(object).view(np.ndarray)
@@ -316,6 +317,19 @@ class Code:
 
         code = cache.kept(key, make)
         return None if code == LOOPS else host.load(code, cache.ENTRY_NAMES[kind])
+
+
+def _one_by_one(
+    one: Call, rows: Sequence[np.ndarray], shapes: Sequence[tuple[int, ...]], shared: list[np.ndarray], total: int
+) -> tuple[np.ndarray, int]:
+    """(Outputs (states, total), number of the first state without a result or -1), for a few states."""
+    out = np.empty((len(rows[0]), total))
+    for b, y in enumerate(out):
+        result = one(*(x[b].reshape(shape) for x, shape in zip(rows, shapes)), *shared)
+        if result is None:
+            return out, b
+        y[:] = np.concatenate([part.ravel() for part in (result if isinstance(result, tuple) else (result,))])
+    return out, -1
 
 
 @functools.lru_cache(maxsize=256)

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -196,6 +197,21 @@ def test_a_cache_that_can_not_be_written_costs_nothing_but_time(tmp_path, monkey
     code._structure.cache_clear()
     np.testing.assert_allclose(result, factored.mass_matrix(robot, q), rtol=1e-13)
     code._structure.cache_clear()
+
+
+def test_calls_with_few_states_hold_no_memory():
+    robot = models.panda()
+    q = np.zeros((2, robot.nq))
+    tracemalloc.start()
+    try:
+        sizes = []
+        for _ in range(3):
+            for _ in range(200):
+                robot.mass_matrix(q)
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert sizes[2] - sizes[1] < 200 * 16, "less than an object a call"
 
 
 def test_the_first_state_without_a_result_is_named():
