@@ -10,6 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 from kernel_on_host import HostKernel
 
+from geomctrl.tracing.backends import gpu, host
+
 
 class Stream:
     def __init__(self, cuda, handle):
@@ -147,6 +149,13 @@ class FakeCuda:
         kernel.run(config.grid * config.block, arguments)
 
 
+def install(monkeypatch, fake):
+    """Let the library use the stand-in for the duration of a test."""
+    monkeypatch.setattr(gpu, "core", lambda: fake)
+    monkeypatch.setattr(host, "ptx", fake.ptx)
+    return fake
+
+
 class Kernel:
     def __init__(self, cuda, text, name):
         assert f"void @{name}(" in text
@@ -158,6 +167,12 @@ class Kernel:
         blocks = lambda threads, shared: 65536 // (-(-registers // 8) * 8 * threads)  # noqa: E731
         self.occupancy = SimpleNamespace(max_active_blocks_per_multiprocessor=blocks)
         self.host = None
+
+    @property
+    def handle(self):
+        """A driver's handle: here the address of the kernel that runs on the host."""
+        self.host = self.host or HostKernel(self.text)
+        return id(self.host)
 
     def run(self, threads, arguments):
         self.host = self.host or HostKernel(self.text)

@@ -2,6 +2,7 @@
 
 import gc as garbage
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -9,6 +10,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from fake_cuda import FakeCuda, install
 from oracles import assert_close
 from urdf_text import gripper
 
@@ -17,7 +19,7 @@ from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError, NameNotFoundError
 from geomctrl.kernels.couplings import fitting
 from geomctrl.terms.requested_terms import FRAME_TERMS
-from geomctrl.tracing.backends import buffer_calls, cache
+from geomctrl.tracing.backends import buffer_calls, cache, gpu, gpu_calls
 from geomctrl.tracing.traces import Trace
 
 jax = pytest.importorskip("jax", reason="needs jax: pip install 'geomctrl[jax]'")
@@ -513,8 +515,58 @@ def test_wrong_names(arm):
 
 
 def test_other_devices_are_refused(arm):
-    with pytest.raises(GeomctrlError, match=r"to_jax run on CPUs, and this computation is for cuda: move the arrays"):
-        jax.jit(arm.to_jax()).trace(*np.zeros((3, 2))).lower(lowering_platforms=("cuda",))
+    message = r"to_jax run on CPUs and NVIDIA GPUs, and this computation is for rocm: move the arrays"
+    with pytest.raises(GeomctrlError, match=message):
+        jax.jit(arm.to_jax()).trace(*np.zeros((3, 2))).lower(lowering_platforms=("rocm",))
+
+
+def for_gpus(f, *arrays):
+    return jax.jit(f).trace(*arrays).lower(lowering_platforms=("cuda",)).as_text()
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    monkeypatch.setattr(gpu_calls, "_launcher", lambda: 1)  # XLA compiles for a GPU here, and runs nothing
+    install(monkeypatch, FakeCuda())
+
+
+def test_computations_for_gpus_call_a_handler_for_gpus(arm, cuda):
+    """Values, gradients, shared and own parameters, further axes: each call in the program has a handler that XLA
+    knows for GPUs, on float64 arrays.
+    """
+    f, x = arm.to_jax(), np.zeros((3, 5, 2), np.float32)
+    own = np.broadcast_to(arm.parameters, (5, *arm.parameters.shape))
+    programs = [for_gpus(f, *x), for_gpus(f, *x, own), for_gpus(jax.vmap(f), *x)]
+    programs.append(for_gpus(jax.grad(lambda q: f(q, *x[1:]).sum()), x[0]))
+    for text in programs:
+        called = re.findall(r"custom_call @(\w+)\(.*\).* : \((.*)\) -> (.*)", text)
+        assert called
+        for name, operands, results in called:
+            assert jax_functions._handlers[name][0].kernel is not None
+            assert "f32" not in operands + results
+
+
+def test_without_a_gpu_computations_for_gpus_say_why(arm, monkeypatch):
+    def missing():
+        raise GeomctrlError(gpu.NEEDED)
+
+    monkeypatch.setattr(gpu, "core", missing)
+    f = models.load("scara").to_jax()
+    with pytest.raises(GeomctrlError, match="needs the packages of the extra 'cuda'"):
+        for_gpus(f, *np.zeros((3, 4)))
+
+
+def test_a_handler_for_gpus_returns_xlas_own_error_on_a_cpu(arm, cuda):
+    """XLA itself calls the handler, accepts its version, and refuses it a stream."""
+    function = arm.to_jax()._function
+    _, call = function.gpu_call(True)
+    jax_functions._registered("cpu", "geomctrl_gpu_handler_on_cpu", call)
+    constants, parameters, *rows = function.trial
+    result = jax.ShapeDtypeStruct((1, 2), np.float64)
+    with pytest.raises(Exception, match="XLA FFI GPU context is not available"):
+        jax.block_until_ready(
+            jax.ffi.ffi_call("geomctrl_gpu_handler_on_cpu", result)(constants, parameters, *(x[None] for x in rows))
+        )
 
 
 def test_code_that_would_be_too_long(monkeypatch, arm):

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fake_cuda import FakeCuda, install
 from oracles import assert_close
 from urdf_text import gripper
 
 from geomctrl import derivatives, models, testing
 from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.errors import ArgumentError, GeomctrlError, NameNotFoundError
-from geomctrl.tracing.backends import buffer_calls, cache
+from geomctrl.tracing.backends import buffer_calls, cache, gpu_calls
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'geomctrl[torch]'")
 
@@ -241,7 +242,7 @@ def test_forward_derivatives_in_compiled_functions_are_refused(arm):
 def test_operator_follows_the_rules_of_torch(arm):
     f = arm.to_torch("terms")
     q, v = tensors(states(arm, f, 3), requires_grad=True)
-    arguments = (f._name, f._constants, f._own_parameters, [q, v])
+    arguments = (f._name, *f._numbers[torch.device("cpu")], [q, v])
     torch.library.opcheck(torch_functions._operator, arguments)
 
 
@@ -325,8 +326,11 @@ ONE = torch.zeros(2, dtype=REAL)
         ((ONE, ONE.half(), ONE), "v: expected float64 or float32, got float16"),
         ((ONE, ONE, ONE.bool()), "a: expected float64 or float32, got bool"),
         ((np.zeros(2), ONE, ONE), "q: expected a tensor, got ndarray; torch.as_tensor makes one"),
-        ((ONE, ONE.to("meta"), ONE), r"v: expected a dense tensor on the CPU, got one of meta; see x\.cpu\(\)"),
-        ((ONE, ONE, ONE.to_sparse()), "a: expected a dense tensor on the CPU, got one of torch.sparse_coo"),
+        ((ONE, ONE.to("meta"), ONE), r"v: expected a dense tensor on the CPU or an NVIDIA GPU, got one of meta"),
+        (
+            (ONE, ONE, ONE.to_sparse()),
+            "a: expected a dense tensor on the CPU or an NVIDIA GPU, got one of torch.sparse_coo",
+        ),
         ((ONE, ONE, ONE, torch.zeros(3, 10)), r"parameters: expected shape \(2, 10\), .*got \(3, 10\)"),
     ],
 )
@@ -359,3 +363,32 @@ def test_the_guide(capsys):
     finally:
         torch.set_default_dtype(default)
     assert "with it" in capsys.readouterr().out
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    """A stand-in for cuda-core, whose memory is that of the CPU."""
+    monkeypatch.setattr(gpu_calls, "_launcher", lambda: 1)
+    return install(monkeypatch, FakeCuda())
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["shared parameters", "own parameters"])
+def test_the_operator_for_gpus_is_that_of_the_cpu(cuda, own):
+    f = models.scara().to_torch("forward_dynamics")
+    constants, parameters = f._numbers[torch.device("cpu")]
+    rows = [x.to(REAL) for x in map(torch.as_tensor, states(f.robot, f, 3, 50))]
+    pi = parameters.expand(3, 50, -1) if own else parameters
+    (result,) = torch_functions._on_gpu(f._name, constants, pi, rows, stream=1)
+    (expected,) = torch_functions._operator(f._name, constants, pi, rows)
+    assert_close(result.numpy(), expected.numpy(), 1e-11)
+    assert [x[0] for x in cuda.log][-1] == "launch"
+
+
+def test_pytorch_has_the_operator_for_gpus():
+    assert torch._C._dispatch_has_kernel_for_dispatch_key("geomctrl::term", "CUDA")
+
+
+def test_tensors_of_different_devices_are_refused(arm, monkeypatch):
+    monkeypatch.setattr(torch_functions, "DEVICES", ("cpu", "meta"))
+    with pytest.raises(ArgumentError, match="v: expected a tensor on the device of q, cpu, got meta"):
+        arm.to_torch()(ONE, ONE.to("meta"), ONE)

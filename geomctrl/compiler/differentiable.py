@@ -24,8 +24,9 @@ from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.configuration import change_along_group
 from geomctrl.kernels.couplings import fitting
 from geomctrl.kernels.primitives import fingerprint, python_function
-from geomctrl.tracing.backends import buffer_calls, cache, host
+from geomctrl.tracing.backends import buffer_calls, cache, gpu, host
 from geomctrl.tracing.backends.batches import BufferCall
+from geomctrl.tracing.backends.gpu_calls import GpuCall
 from geomctrl.tracing.backends.rounding import differing, evaluated
 from geomctrl.tracing.derivatives import pushforward, transposed
 from geomctrl.tracing.symbols import Condition, add, both, is_finite
@@ -65,6 +66,7 @@ class Differentiable:
         self._configurations, self.trial = configurations, list(trial)
         self._derived: dict[tuple, Differentiable] = {}
         self._calls: dict[str, BufferCall] = {}
+        self._gpu_calls: dict[bool, GpuCall] = {}
 
     @cached_property
     def trace(self) -> Trace:
@@ -142,20 +144,54 @@ class Differentiable:
                 model = buffer_calls.Sizes(self.constants.tolist(), self.parameters.tolist(), shared)
                 code = cache.kept(key, lambda: host.object_code(buffer_calls.module(self.trace, model, width, side)))
                 call = BufferCall(host.load(code, buffer_calls.NAMES))
-                self._compare(call)
+                self._compare(partial(_on_cpu, call))
                 self._calls[key] = call
             return f"geomctrl_{key[:32]}", self._calls[key]
 
-    def _compare(self, call: BufferCall) -> None:
-        """Raise GeomctrlError if the code differs from the trace, evaluated operation by operation."""
+    def gpu_call(self, shared: bool) -> tuple[str, GpuCall]:
+        """The same on an NVIDIA GPU, see `tracing.backends.gpu_calls`. Raises GeomctrlError without a GPU."""
+        key = _hash(self.key, cache.version(), shared, "gpu")
+        with _lock:
+            if shared not in self._gpu_calls:
+                model = buffer_calls.Sizes(self.constants.tolist(), self.parameters.tolist(), shared)
+                make = partial(_kept_code, key)
+                call = GpuCall(self.trace, model, make)
+                self._compare(partial(_on_gpu, call))
+                self._gpu_calls[shared] = call
+            return f"geomctrl_{key[:32]}", self._gpu_calls[shared]
+
+    def _compare(self, call: Callable[..., None]) -> None:
+        """Raise GeomctrlError if the code differs from the trace, evaluated operation by operation.
+
+        call(operands, results) evaluates one state.
+        """
         constants, parameters, *arrays = self.trial
         model = np.zeros(1 + max([*self.constants, *self.parameters]))
         model[self.constants], model[self.parameters] = constants, parameters
-        actual, rows = [np.empty(n) for n in self.outputs], [*arrays, parameters]
-        call(constants.ctypes.data, [x.ctypes.data for x in rows], [y.ctypes.data for y in actual], 1)
+        actual = [np.empty(n) for n in self.outputs]
+        call(self.trial, actual)
         expected = evaluated(self.trace, [*arrays, model], guarded=True)  # array 0 is also the last one
         if differing(self.trace, [*arrays, model], expected, actual) is not None:
             raise GeomctrlError("compiled code differs from its trace on this processor: report this as an error")
+
+
+def _on_cpu(call: BufferCall, operands: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+    constants, parameters, *arrays = operands
+    addresses = ([x.ctypes.data for x in rows] for rows in ([*arrays, parameters], results))
+    call(constants.ctypes.data, *addresses, 1)
+
+
+def _on_gpu(call: GpuCall, operands: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+    number, cuda = call.kernel.device.device_id, call.kernel.cuda
+    there = [gpu.put(x, number) for x in (*operands, *results)]
+    with gpu.current(cuda, call.kernel.device):
+        call(cuda.LEGACY_DEFAULT_STREAM, 1, [x.ptr for x in there])
+        for y, result in zip(there[len(operands) :], results):
+            result[:] = gpu.get(y)
+
+
+def _kept_code(key: str, text: str) -> bytes:
+    return cache.kept(key, lambda: host.object_code(text))
 
 
 def differentiable(

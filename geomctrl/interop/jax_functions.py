@@ -32,6 +32,7 @@ from jax.interpreters import ad, batching, mlir
 from geomctrl.compiler.differentiable import FIRST, PARAMETERS, Differentiable
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.tracing.backends.batches import BufferCall
+from geomctrl.tracing.backends.gpu_calls import GpuCall
 
 from .term_functions import MIN_BATCH, TermFunction
 
@@ -163,24 +164,36 @@ batching.primitive_batchers[apply] = _with_axis
 
 
 def _lowered(ctx: Any, parameters: Any, *arrays: Any, function: Differentiable, numbers: Numbers) -> Any:
-    """A call of the handler. It computes in float64, and so does a call on float32 arrays, which are converted."""
-    avals, lead = ctx.avals_in, ctx.avals_in[1].shape[:-1]
-    shared = avals[0].ndim == 1
+    """A call of the handler on a CPU."""
+    lead = ctx.avals_in[1].shape[:-1]
     several = not all(isinstance(n, int) for n in lead) or math.prod(lead) > MIN_BATCH
-    name, work = _registered(function, shared, several)
+    call = function.call(ctx.avals_in[0].ndim == 1, several)
+    return _called(ctx, _registered("cpu", *call), call[1].work, [parameters, *arrays], function, numbers)
+
+
+def _lowered_on_gpu(ctx: Any, parameters: Any, *arrays: Any, function: Differentiable, numbers: Numbers) -> Any:
+    """A call of the handler on the host, which launches a kernel."""
+    call = function.gpu_call(ctx.avals_in[0].ndim == 1)
+    return _called(ctx, _registered("CUDA", *call), 0, [parameters, *arrays], function, numbers)
+
+
+def _called(
+    ctx: Any, handler: str, work: int, operands: Sequence[Any], function: Differentiable, numbers: Numbers
+) -> Any:
+    """A call of a handler. It computes in float64, and so does a call on float32 arrays, which are converted.
+
+    work: size of the work memory, its last result; 0: none.
+    """
+    avals, (parameters, *arrays) = ctx.avals_in, operands
     constants, usual = np.split(np.frombuffer(numbers.data), [len(function.constants)])
-    operands = [
-        _constant(constants),
-        _constant(usual) if avals[0].shape == (0,) else _converted(parameters),
-    ]
-    operands += map(_converted, arrays)
+    without = avals[0].shape == (0,)
+    values = [_constant(constants), _constant(usual) if without else _converted(parameters), *map(_converted, arrays)]
     double = [x.update(dtype=np.dtype(np.float64)) for x in (*avals, *ctx.avals_out)]
     vector = double[0].update(shape=constants.shape)
-    inputs = [vector, double[0].update(shape=usual.shape) if avals[0].shape == (0,) else double[0]]
-    inputs += double[1 : len(avals)]
-    outputs = [*double[len(avals) :], vector.update(shape=(work,))]
-    inner = ctx.replace(avals_in=inputs, avals_out=outputs)
-    *results, _ = jax.ffi.ffi_lowering(name)(inner, *operands)
+    inputs = [vector, double[0].update(shape=usual.shape) if without else double[0], *double[1 : len(avals)]]
+    memory = [vector.update(shape=(work,))] if work else []
+    inner = ctx.replace(avals_in=inputs, avals_out=[*double[len(avals) :], *memory])
+    results = jax.ffi.ffi_lowering(handler)(inner, *values)[: len(ctx.avals_out)]
     real = ir.RankedTensorType(arrays[0].type).element_type
     return [_converted(y, real) for y in results]
 
@@ -199,29 +212,28 @@ def _converted(x: Any, real: Any = None) -> Any:
 def _refused(ctx: Any, *operands: Any, **params: Any) -> Any:
     platforms = ", ".join(ctx.module_context.platforms)
     raise GeomctrlError(
-        f"functions of Robot.to_jax run on CPUs, and this computation is for {platforms}: move the arrays with"
-        " jax.device_put(x, jax.devices('cpu')[0]), or set jax.default_device; outside of jax.jit, Robot.to_cuda takes"
-        " arrays on NVIDIA GPUs"
+        f"functions of Robot.to_jax run on CPUs and NVIDIA GPUs, and this computation is for {platforms}: move the"
+        " arrays with jax.device_put(x, jax.devices('cpu')[0]), or set jax.default_device"
     )
 
 
 mlir.register_lowering(apply, _refused)
 mlir.register_lowering(apply, _lowered, platform="cpu")
+mlir.register_lowering(apply, _lowered_on_gpu, platform="cuda")
 
 _lock = threading.Lock()
-_handlers: dict[str, tuple[BufferCall, Any]] = {}  # XLA keeps a registered handler as long as the process lives
+_handlers: dict[str, tuple[Any, Any]] = {}  # XLA keeps a registered handler as long as the process lives
 
 
-def _registered(function: Differentiable, shared: bool, several: bool) -> tuple[str, int]:
-    """(Name, size of the work memory) of a handler that XLA knows."""
-    name, call = function.call(shared, several)
+def _registered(platform: str, name: str, call: BufferCall | GpuCall) -> str:
+    """The name of a handler, which XLA knows from now on."""
     with _lock:
         if name not in _handlers:
             (ctypes.c_int32 * 2).from_address(call.xla_version)[:] = interface()
             handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(call.xla_handler)
-            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler), platform="cpu")
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler), platform=platform)
             _handlers[name] = call, handler
-        return name, call.work
+        return name
 
 
 @functools.cache

@@ -20,10 +20,12 @@ from torch.autograd import forward_ad
 
 from geomctrl.compiler.differentiable import PARAMETERS, Differentiable
 from geomctrl.errors import ArgumentError, GeomctrlError
+from geomctrl.tracing.backends import gpu
 
 from .term_functions import MIN_BATCH, TermFunction
 
 REALS = (torch.float64, torch.float32)
+DEVICES = "cpu", "cuda"
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 _functions: dict[str, Differentiable] = {}
@@ -35,7 +37,7 @@ class TorchFunction(TermFunction):
     same_for_all = "torch.vmap with in_dims=None, or x.expand(...), keeps an argument for all states"
 
     def _prepare(self, constants: np.ndarray, parameters: np.ndarray) -> None:
-        self._constants, self._own_parameters = torch.from_numpy(constants), torch.from_numpy(parameters)
+        self._numbers = {torch.device("cpu"): (torch.from_numpy(constants), torch.from_numpy(parameters))}
         self._name = _registered(self._function)
 
     def _called_with_numpy(self, arrays: Sequence[Any]) -> Sequence[Any]:
@@ -46,10 +48,11 @@ class TorchFunction(TermFunction):
     def _array(self, name: str, x: Any) -> Any:
         if not isinstance(x, torch.Tensor):
             raise ArgumentError(f"{name}: expected a tensor, got {type(x).__name__}; torch.as_tensor makes one")
-        if x.device.type != "cpu" or x.layout != torch.strided:
+        if x.device.type not in DEVICES or x.layout != torch.strided:
             kind = x.device if x.layout == torch.strided else x.layout
             raise ArgumentError(
-                f"{name}: expected a dense tensor on the CPU, got one of {kind}; see x.cpu(), x.to_dense()"
+                f"{name}: expected a dense tensor on the CPU or an NVIDIA GPU, got one of {kind};"
+                " see x.cpu(), x.to_dense()"
             )
         if x.dtype not in REALS + INTEGERS:
             raise ArgumentError(f"{name}: expected float64 or float32, got {str(x.dtype).removeprefix('torch.')}")
@@ -58,18 +61,36 @@ class TorchFunction(TermFunction):
     def _evaluated(self, arrays: Sequence[Any], parameters: Any) -> Any:
         dtypes = [x.dtype for x in ((*arrays,) if parameters is None else (*arrays, parameters)) if x.dtype in REALS]
         dtype = torch.float64 if torch.float64 in dtypes else dtypes[0] if dtypes else torch.get_default_dtype()
-        lead = self._lead(arrays)
-        pi = self._own_parameters if parameters is None else self._parameter_rows(parameters, lead).to(torch.float64)
+        lead, (constants, own) = self._lead(arrays), self._numbers_on(self._device(arrays, parameters))
+        pi = own if parameters is None else self._parameter_rows(parameters, lead).to(torch.float64)
         rows = [x.to(torch.float64).reshape(*lead, math.prod(self.inputs[n])) for n, x in zip(self.inputs, arrays)]
         if torch.compiler.is_compiling():
             if (
                 forward_ad._current_level >= 0
             ):  # PyTorch's operators have no forward derivatives, and it takes them as 0
                 raise GeomctrlError(f"{self.term}: torch.func.jvp and jacfwd do not work inside of torch.compile")
-            results = _operator(self._name, self._constants, pi, rows)
+            results = _operator(self._name, constants, pi, rows)
         else:
-            results = Term.apply(self._name, self._constants, pi, *rows)
+            results = Term.apply(self._name, constants, pi, *rows)
         return self._packed([y.to(dtype) for y in results], lead)
+
+    def _device(self, arrays: Sequence[Any], parameters: Any) -> Any:
+        """The device of all arguments."""
+        first, *names = self.inputs
+        device = arrays[0].device
+        for name, x in zip((*names, "parameters"), (*arrays[1:], parameters)):
+            if x is not None and x.device != device:
+                raise ArgumentError(f"{name}: expected a tensor on the device of {first}, {device}, got {x.device}")
+        return device
+
+    def _numbers_on(self, device: Any) -> Any:
+        """The robot's constants and parameters on a device."""
+        if device in self._numbers:
+            return self._numbers[device]
+        copies = tuple(x.to(device) for x in self._numbers[torch.device("cpu")])
+        if not torch.compiler.is_compiling():
+            self._numbers[device] = copies
+        return copies
 
 
 def _registered(function: Differentiable) -> str:
@@ -93,6 +114,19 @@ def _operator(function: str, constants: Any, parameters: Any, arrays: Sequence[A
     _, call = term.call(shared=parameters.ndim == 1, several=states > MIN_BATCH)
     sources, targets = [x.data_ptr() for x in inputs], [y.data_ptr() for y in results]
     call(constants.data_ptr(), sources, targets, states, torch.get_num_threads())
+    return results
+
+
+@_operator.register_kernel("cuda")
+def _on_gpu(function: str, constants: Any, parameters: Any, arrays: Sequence[Any], stream: Any = None) -> list[Any]:
+    """The operator on an NVIDIA GPU. stream: default PyTorch's current one."""
+    term, lead = _of_name(function), arrays[0].shape[:-1]
+    inputs = [x.contiguous() for x in (constants, parameters, *arrays)]
+    results = [arrays[0].new_empty((*lead, n)) for n in term.outputs]
+    _, call = term.gpu_call(shared=parameters.ndim == 1)
+    with gpu.current(call.kernel.cuda, gpu.device(arrays[0].device.index or 0)):
+        on = gpu.stream_of(call.kernel.cuda, stream, arrays)
+        call(on, math.prod(lead), [x.data_ptr() for x in (*inputs, *results)])
     return results
 
 

@@ -184,7 +184,7 @@ def to_jax(
     frame: str | None = None,
     representation: Representation = "body",
 ) -> Callable[..., Any]:
-    """Return a term as a JAX function that jits, vmaps and differentiates, on the CPU.
+    """Return a term as a JAX function that jits, vmaps and differentiates.
 
     This needs the package `jax` (pip install 'geomctrl[jax]').
 
@@ -228,6 +228,8 @@ def to_jax(
       jax.config.update("jax_enable_x64", True) gives float64 throughout.
     - Nothing raises at run time: a state with nan, infinity or an invalid pose, or without a result because the
       mass matrix is not positive definite, gives nan. Wrong shapes and types raise ArgumentError.
+    - On NVIDIA GPUs, with the extra `cuda`, XLA launches a kernel with a thread for each state. Experimental: no GPU
+      has run this yet.
 
     Examples
     --------
@@ -248,7 +250,7 @@ def to_torch(
     frame: str | None = None,
     representation: Representation = "body",
 ) -> Callable[..., Any]:
-    """Return a term as a PyTorch function that autograd differentiates, on the CPU.
+    """Return a term as a PyTorch function that autograd differentiates.
 
     This needs the package `torch` (pip install 'geomctrl[torch]').
 
@@ -286,8 +288,8 @@ def to_torch(
       as for `to_jax`.
     - `torch.compile` keeps the function as one operator of its graph, fullgraph=True included. In compiled code
       gradients are those of `backward` and vmap works, but not `torch.func.grad` and its relatives.
-    - Computation is in float64. The result has float32 if no argument has float64. Other devices and types are
-      refused.
+    - Computation is in float64. The result has float32 if no argument has float64. Other types are refused.
+    - Tensors on NVIDIA GPUs need the extra `cuda`. Experimental: no GPU has run this yet.
     - Nothing raises at run time: a state with nan, infinity or an invalid pose, or without a result because the
       mass matrix is not positive definite, gives nan. Wrong shapes and types raise ArgumentError.
 

@@ -5,7 +5,7 @@ import types
 
 import numpy as np
 import pytest
-from fake_cuda import FakeCuda
+from fake_cuda import FakeCuda, install
 from traced_cases import dynamic_states as states
 
 from geomctrl import models
@@ -16,12 +16,6 @@ from geomctrl.tracing.backends import gpu, host
 @pytest.fixture
 def cuda(monkeypatch):
     return install(monkeypatch, FakeCuda())
-
-
-def install(monkeypatch, fake):
-    monkeypatch.setattr(gpu, "core", lambda: fake)
-    monkeypatch.setattr(host, "ptx", fake.ptx)
-    return fake
 
 
 class Array:

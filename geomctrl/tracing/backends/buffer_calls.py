@@ -176,8 +176,8 @@ def _rest(rows: Sequence[int], outputs: Sequence[int], width: int) -> list[str]:
         f"  %l1 = add i64 %l, 1\n  %again = icmp slt i64 %l1, {width}",
         "  br i1 %again, label %lane, label %filled",
         "filled:",
-        *_stored("%row_ins", places[: len(rows)], "row_in"),
-        *_stored("%row_outs", places[len(rows) :], "row_out"),
+        *stored("%row_ins", places[: len(rows)], "row_in"),
+        *stored("%row_outs", places[len(rows) :], "row_out"),
         f"  call void @f_run(ptr %row_ins, ptr %row_outs, i64 0, i64 {width}, ptr %x)",
         "  br label %return",
         "return:\n  %r = phi i64 [0, %filled], [%r1, %return]\n  %to = add i64 %whole, %r",
@@ -190,25 +190,38 @@ def _rest(rows: Sequence[int], outputs: Sequence[int], width: int) -> list[str]:
 
 def _xla_handler(inputs: int, outputs: int) -> str:
     """f_xla(frame): reply with the version of the interface, or evaluate all states."""
+    body = [
+        f"  %ins = alloca ptr, i64 {inputs + 1}\n  %outs = alloca ptr, i64 {outputs}",
+        *stored("%ins", [*(f"%operand{2 + k}" for k in range(inputs)), "%operand1"], "in"),
+        *stored("%outs", [f"%result{k}" for k in range(outputs)], "out"),
+        f"  call void @f_call(ptr %operand0, ptr %ins, ptr %outs, i64 0, i64 %states, ptr %result{outputs})",
+        "  ret ptr null",
+    ]
+    return xla_handler("f", 2 + inputs, outputs + 1, body)
+
+
+def xla_handler(name: str, operands: int, results: int, body: Sequence[str]) -> str:
+    """NAME_xla(frame): reply with the version of the interface, or continue with the body.
+
+    The body has the addresses %operandK and %resultK, and the number %states: the product of the leading axes of the
+    third operand.
+    """
     lines = [
-        f"define ptr @f_xla(ptr %frame) nounwind {{\nentry:\n  {_at('%frame', EXTENSION, 'extension')}",
+        f"define ptr @{name}_xla(ptr %frame) nounwind {{\nentry:\n  {field('%frame', EXTENSION, 'extension')}",
         "  %none = icmp eq ptr %extension, null",
         "  br i1 %none, label %call, label %extended",
-        f"extended:\n  {_at('%extension', TYPE, 'type', 'i32')}",
+        f"extended:\n  {field('%extension', TYPE, 'type', 'i32')}",
         "  %asked = icmp eq i32 %type, 1",
         "  br i1 %asked, label %metadata, label %call",
-        f"metadata:\n  {_at('%extension', METADATA, 'm')}",
-        f"  %m.version = getelementptr i8, ptr %m, i64 {VERSION}\n  %version = load i64, ptr @f_version",
+        f"metadata:\n  {field('%extension', METADATA, 'm')}",
+        f"  %m.version = getelementptr i8, ptr %m, i64 {VERSION}\n  %version = load i64, ptr @{name}_version",
         "  store i64 %version, ptr %m.version, align 4",
         f"  %m.traits = getelementptr i8, ptr %m, i64 {TRAITS}\n  store i32 0, ptr %m.traits",
         "  ret ptr null",
-        f"call:\n  {_at('%frame', OPERANDS, 'operands')}\n  {_at('%frame', RESULTS, 'results')}",
-        *_buffers("operand", "%operands", 2 + inputs),
-        *_buffers("result", "%results", outputs + 1),
-        f"  %ins = alloca ptr, i64 {inputs + 1}\n  %outs = alloca ptr, i64 {outputs}",
-        *_stored("%ins", [*(f"%operand{2 + k}" for k in range(inputs)), "%operand1"], "in"),
-        *_stored("%outs", [f"%result{k}" for k in range(outputs)], "out"),
-        f"  {_at('%operands.b2', RANK, 'rank', 'i64')}\n  {_at('%operands.b2', DIMENSIONS, 'dims')}",
+        f"call:\n  {field('%frame', OPERANDS, 'operands')}\n  {field('%frame', RESULTS, 'results')}",
+        *_buffers("operand", "%operands", operands),
+        *_buffers("result", "%results", results),
+        f"  {field('%operands.b2', RANK, 'rank', 'i64')}\n  {field('%operands.b2', DIMENSIONS, 'dims')}",
         "  %axes = sub i64 %rank, 1",
         "  br label %count",
         "count:",
@@ -220,13 +233,13 @@ def _xla_handler(inputs: int, outputs: int) -> str:
         "  %states1 = mul i64 %states, %dim\n  %axis1 = add i64 %axis, 1",
         "  br label %count",
         "counted:",
-        f"  call void @f_call(ptr %operand0, ptr %ins, ptr %outs, i64 0, i64 %states, ptr %result{outputs})",
-        "  ret ptr null\n}",
+        *body,
+        "}",
     ]
     return "\n".join(lines)
 
 
-def _at(base: str, offset: int, name: str, kind: str = "ptr") -> str:
+def field(base: str, offset: int, name: str, kind: str = "ptr") -> str:
     """%name: what a struct has at this offset."""
     return f"%{name}.p = getelementptr i8, ptr {base}, i64 {offset}\n  %{name} = load {kind}, ptr %{name}.p"
 
@@ -235,7 +248,7 @@ def _buffers(name: str, array: str, count: int) -> Iterator[str]:
     """%nameK: the data of buffer k; ARRAY.bK: the buffer."""
     for k in range(count):
         yield f"  {array}.a{k} = getelementptr ptr, ptr {array}, i64 {k}\n  {array}.b{k} = load ptr, ptr {array}.a{k}"
-        yield f"  {_at(f'{array}.b{k}', DATA, f'{name}{k}')}"
+        yield f"  {field(f'{array}.b{k}', DATA, f'{name}{k}')}"
 
 
 def _loaded(array: str, name: str, count: int) -> Iterator[str]:
@@ -244,7 +257,7 @@ def _loaded(array: str, name: str, count: int) -> Iterator[str]:
         yield f"  %{name}{k}.p = getelementptr ptr, ptr {array}, i64 {k}\n  %{name}{k} = load ptr, ptr %{name}{k}.p"
 
 
-def _stored(array: str, pointers: Sequence[str], name: str) -> Iterator[str]:
+def stored(array: str, pointers: Sequence[str], name: str) -> Iterator[str]:
     for k, pointer in enumerate(pointers):
         yield f"  %{name}.{k} = getelementptr ptr, ptr {array}, i64 {k}\n  store ptr {pointer}, ptr %{name}.{k}"
 

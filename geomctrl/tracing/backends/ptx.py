@@ -8,6 +8,10 @@ as many cache lines as there are rows, but the loads of a whole row use every by
 active warps fit in the first-level cache (Panda, inverse dynamics: 84 of 256 KiB). Passing rows through shared memory
 would save partial writes to the second level and cost barriers and code.
 
+With `model`, the numbers of the model come from memory instead, see `buffer_calls`:
+
+    NAME(states, constants, parameters, inputs..., outputs..., report)
+
 report: the address of a 64-bit number, or 0. The kernel lowers it to the index of the first state without a result: one
 with nan or infinity, with an invalid pose, or for which the algorithm fails. Its outputs are nan.
 
@@ -39,6 +43,7 @@ from geomctrl.tracing.traces import Trace
 
 from . import host
 from .angles import reduced
+from .buffer_calls import Sizes
 from .elementary import WAVE, Wave, reduced_sin_cos
 from .ir import Vector
 from .llvm import CONDITIONS, Line
@@ -55,6 +60,7 @@ WAVE_FLOAT = Wave(
 WAVES = {"double": (WAVE, REDUCIBLE), "float": (WAVE_FLOAT, 1e4)}  # polynomials, and the largest angle they accept
 AT_HAND = {"double": 104, "float": 208}  # numbers in registers, besides addresses and operands
 GLOBAL = "ptr addrspace(1)"
+MODEL = "%constants", "%parameters"  # arrays in memory with the numbers of the model
 STATE = """declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
@@ -114,9 +120,9 @@ def ptx(
     return host.ptx(module(trace, real, name, blocks), processor(capability), libdevice)
 
 
-def module(trace: Trace, real: str = "double", name: str = "f", blocks: int = 0) -> str:
-    """The kernel as LLVM's text."""
-    kernel = Kernel(trace, real)
+def module(trace: Trace, real: str = "double", name: str = "f", blocks: int = 0, model: Sizes | None = None) -> str:
+    """The kernel as LLVM's text. model: the numbers of the model that are in memory; None: they are arguments."""
+    kernel = Kernel(trace, real, model)
     t, suffix = kernel.vector.type, kernel.vector.suffix
     bounds = [f'!"maxntidx", i32 {THREADS}', *([f'!"minctasm", i32 {blocks}'] if blocks else [])]
     declared = [
@@ -140,13 +146,19 @@ def module(trace: Trace, real: str = "double", name: str = "f", blocks: int = 0)
 class Kernel(Line):
     """The kernel of a trace under construction. `numbers`: elements of the model array that are arguments."""
 
-    def __init__(self, trace: Trace, real: str = "double"):
+    def __init__(self, trace: Trace, real: str = "double", model: Sizes | None = None):
         super().__init__(trace, Vector(1, real))
+        self.model = model
         self.outputs, self.mark, self.align = trace.sizes, "" if real == "double" else "f", 8 if real == "double" else 4
+        self.places_in_memory = {
+            index: (base, k)
+            for base, positions in zip(MODEL, (model.constants, model.parameters) if model else ())
+            for k, index in enumerate(positions)
+        }
         self.zero = self.vector.constant(0.0)
         self.infinite = self.zero  # sum of 0 x over all inputs x, which is nan if one is not finite
         loads = (self.nodes[node] for node in trace.graph.needed(trace.ends) if self.nodes[node][0] == "load")
-        self.numbers = sorted(index for _, array, index in loads if array == 0)
+        self.numbers = [] if model else sorted(index for _, array, index in loads if array == 0)
         size = (self.align * len(self.numbers)) + 8 * (len(trace.inputs) + len(trace.sizes) + 2)
         if size > PARAMETERS:
             raise ArgumentError(
@@ -159,13 +171,15 @@ class Kernel(Line):
         arguments = [
             *(f"{self.vector.type} %m{index}" for index in self.numbers),
             "i64 %states",
-            *(f"{GLOBAL} noalias readonly {x}" for x in inputs),
+            *(f"{GLOBAL} noalias readonly {x}" for x in (*(MODEL if self.model else ()), *inputs)),
             *(f"{GLOBAL} noalias {x}" for x in (*outputs, "%report")),
         ]
         self.do("%b = call i64 @state()")
         self.do(f"br i1 {self.let('icmp slt i64 %b, %states')}, label %angles, label %exit")
         self.block("angles")
         self.rows = {x: self._row(x, n) for x, n in zip((*inputs, *outputs), (*self.trace.inputs, *self.outputs))}
+        if self.model:
+            self.rows |= {MODEL[0]: MODEL[0], MODEL[1]: self._parameters(self.model)}
         self.loads: dict[tuple[int, int], str] = {}
         self._reduce_angles()
         self._straight_line()
@@ -187,10 +201,19 @@ class Kernel(Line):
     def _row(self, array: str, size: int) -> str:
         return self.element(array, self.let(f"mul i64 %b, {size}"))
 
+    def _parameters(self, model: Sizes) -> str:
+        """The address of a state's parameters."""
+        return MODEL[1] if model.shared else self._row(MODEL[1], len(model.parameters))
+
     def element(self, base: str, index: int | str) -> str:
         return self.let(f"getelementptr {self.vector.type}, {GLOBAL} {base}, i64 {index}")
 
     def loaded(self, array: int, index: int) -> str:
+        if array == 0 and self.model:
+            base, place = self.places_in_memory[index]
+            return self.let(
+                f"load {self.vector.type}, {GLOBAL} {self.element(self.rows[base], place)}, align {self.align}"
+            )
         if array == 0:
             return f"%m{index}"
         if (array, index) not in self.loads:
@@ -286,7 +309,7 @@ class Kernel(Line):
     def _counts(self, index: int) -> bool:
         """Whether a node occupies a register: not constants, model numbers and conditions."""
         op, *rest = self.nodes[index]
-        return op not in CONDITIONS and op != "const" and (op != "load" or rest[0] != 0)
+        return op not in CONDITIONS and op != "const" and (op != "load" or rest[0] != 0 or self.model is not None)
 
     def _places(self) -> dict[int, list[tuple[str, int]]]:
         """For each node that is an output, the rows and columns of its stores."""
