@@ -177,8 +177,8 @@ class Differentiable:
 
 def _on_cpu(call: BufferCall, operands: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
     constants, parameters, *arrays = operands
-    addresses = ([x.ctypes.data for x in rows] for rows in ([*arrays, parameters], results))
-    call(constants.ctypes.data, *addresses, 1)
+    inputs, outputs = [x.ctypes.data for x in (*arrays, parameters)], [y.ctypes.data for y in results]
+    call(constants.ctypes.data, inputs, outputs, 1)
 
 
 def _on_gpu(call: GpuCall, operands: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
