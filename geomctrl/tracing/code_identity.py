@@ -17,7 +17,7 @@ import traceback
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from operator import attrgetter
+from operator import attrgetter, is_, itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,10 +31,10 @@ PURE = {
     *("fractions", "functools", "itertools", "math", "numbers", "operator", "random", "re", "statistics", "string"),
     *("types", "typing", "_collections_abc", "_functools", "_operator"),
 }  # modules of the standard library without side effects
-STDLIB = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
+STDLIB = tuple(dict.fromkeys(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")))
 # folders of installed packages; numpy's own is another one with Debian's packages, and where PYTHONPATH names one
 PLACES = [*(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")), Path(np.__file__).parents[1]]
-PACKAGES = tuple({str(path) for place in PLACES for path in (place, place.resolve())})
+PACKAGES = tuple(dict.fromkeys(str(path) for place in PLACES for path in (place, place.resolve())))
 OWN = __name__.partition(".")[0]
 HEAP_TYPE = 1 << 9  # flag of classes created by a class statement
 CACHE = type(functools.lru_cache(len))
@@ -161,6 +161,18 @@ def locate_use(error: Exception, code: types.CodeType, name: str) -> None:
         error.args = (f"{problem}, in {code.co_filename}, line {line}{colon}{advice}",)
 
 
+class Identity(int):
+    """The id() of an object in a signature: equal for one and the same object, which this keeps alive."""
+
+    object: Any
+
+
+def identity(x: Any) -> Identity:
+    number = Identity(id(x))
+    number.object = x
+    return number
+
+
 MISSING = object()
 
 
@@ -247,7 +259,7 @@ def plain_value(x: Any) -> tuple:
     if kind is str or kind is bytes:
         return kind, x
     if issubclass(kind, enum.Enum):
-        return kind, id(x)
+        return kind, identity(x)
     for base in (str, bytes, int, float, complex):
         if kind is not base and issubclass(kind, base) and not issubclass(kind, (bool, np.generic)):
             return kind, base.__repr__(x)  # the repr of a user's subclass may hide the value
@@ -257,8 +269,8 @@ def plain_value(x: Any) -> tuple:
 class Replacements:
     """Members of modules, classes and functions of packages that have been replaced since import (monkeypatching).
 
-    A member that equals the earlier one has not been replaced: the packages are in the same state if `now` returns
-    equal values. A module is inspected for the first time after its import.
+    The packages are in the same state if `now` returns equal values. A module is inspected for the first time after its
+    import.
     """
 
     def __init__(self, *packages: str, without: tuple[str, ...] = ()):
@@ -269,6 +281,7 @@ class Replacements:
         self._functions: list[types.FunctionType] = []
         self._classes: list[type] = []
         self._first: list[list[Any]] = []  # the first result of `_read`
+        self._numbers: dict[int, itemgetter] = {}  # by list, entries of which others may be equal, as 0.0 and -0.0
         self._result: list[tuple[str, list[Any]]] | None = None
 
     @contextmanager
@@ -287,14 +300,15 @@ class Replacements:
         if len(sys.modules) != self._imported:
             self._watch_new_modules()
         read = self._read()
-        if _equal(read, self._first):
+        if self._same(read, self._first) and all(self._same_numbers(k, read[k]) for k in self._numbers):
             return []
         changed = []
         for k, (name, members) in enumerate(zip([*self._spaces, "code", "defaults", "bases"], read, strict=True)):
-            if not _equal(members, self._first[k]):
+            if not self._same(members, self._first[k]) or not self._same_numbers(k, members):
                 others = self._replaced(name, self._first[k]) if name in self._spaces else members
                 if others is None:
                     self._first[k] = members
+                    self._find_numbers()
                 else:
                     changed.append((name, others))
         return changed
@@ -303,7 +317,7 @@ class Replacements:
         """The watched members of a module or class; None if they are the earlier ones."""
         space = self._spaces[name]
         before, members = dict(zip(space.names, first)), dict(space.members)
-        watched = space.watched or {*before, *members} - CREATED
+        watched = {*before, *members} - CREATED if space.watched is None else space.watched
         if any(members.get(k) is not before.get(k) for k in watched):
             return [members.get(k) for k in sorted(watched)]
         self._spaces[name] = space._replace(names=tuple(members))
@@ -324,6 +338,27 @@ class Replacements:
         read, first = self._read(), self._first or [[], [], []]
         attributes = [[*old, *now[len(old) :]] for old, now in zip(first[-3:], read[-3:])]
         self._first = [*first[:-3], *read[count:-3], *attributes]
+        self._find_numbers()
+
+    def _find_numbers(self) -> None:
+        self._numbers.clear()
+        for k, members in enumerate(self._first):
+            places = [j for j, x in enumerate(members) if isinstance(x, EQUAL_TO_OTHERS)]
+            if places:
+                self._numbers[k] = itemgetter(*places, places[0])  # a tuple, also of one place
+
+    @staticmethod
+    def _same(members: list[Any], first: list[Any]) -> bool:
+        """Whether lists are equal. They compare identical entries without calling them."""
+        try:
+            return members == first
+        except Exception:  # of an array, or of a user's class
+            return False
+
+    def _same_numbers(self, k: int, members: list[Any]) -> bool:
+        """Whether entries of list k, of the same length, are the same objects if others are equal to them."""
+        get = self._numbers.get(k)
+        return get is None or all(map(is_, get(members), get(self._first[k])))
 
     def _watch_module(self, name: str, module: types.ModuleType) -> None:
         members = {k: x for k, x in vars(module).items() if isinstance(x, MEMBERS) and not k.startswith("__")}
@@ -335,30 +370,23 @@ class Replacements:
         self._functions += {id(f): f for x in held for f in functions_in(x) if f.__module__ == name}.values()
         self._classes += classes
 
-    def _watch(self, name: str, members: Mapping[str, Any], watched: frozenset[str] = frozenset()) -> None:
+    def _watch(self, name: str, members: Mapping[str, Any], watched: frozenset[str] | None = None) -> None:
         if name not in self._spaces:
             self._spaces[name] = _Space(members, tuple(members), watched)
             self._views.append(members.values())
 
 
 class _Space(NamedTuple):
-    """The members of a module or class, their names when they were read, and those that are watched (all if empty)."""
+    """The members of a module or class, their names when they were read, and those that are watched (None: all)."""
 
     members: Mapping[str, Any]
     names: tuple[str, ...]
-    watched: frozenset[str]
-
-
-def _equal(members: list[Any], first: list[Any]) -> bool:
-    """Whether members are the earlier ones. Lists compare identical entries without calling them."""
-    try:
-        return members == first
-    except Exception:  # of an array, or of a user's class
-        return False
+    watched: frozenset[str] | None
 
 
 CODE, DEFAULTS, BASES = attrgetter("__code__"), attrgetter("__defaults__"), attrgetter("__bases__")
 CREATED = {"__annotations__", "__annotations_cache__", "__slotnames__"}  # members of classes that Python adds itself
+EQUAL_TO_OTHERS = (int, float, complex, tuple, frozenset)
 MEMBERS = (types.FunctionType, types.BuiltinFunctionType, type, int, float, str, tuple)
 
 

@@ -28,6 +28,7 @@ from geomctrl.tracing.code_identity import (
     Names,
     Replacements,
     attributes_of,
+    identity,
     in_cell,
     is_followed,
     is_own_class,
@@ -105,7 +106,7 @@ class ExternalState:
         for kind in kinds:
             self._class(kind, kind.__name__)
         for place, members in REPLACEMENTS.now():
-            self.signature.append((place, *map(id, members)))
+            self.signature.append((place, *map(identity, members)))
             self.reached += members
             for x in members:
                 if is_followed(getattr(x, "__module__", "builtins")) or parts_of(x) is not None:
@@ -181,7 +182,7 @@ class ExternalState:
 
     def _of_library(self, x: Any, name: str) -> None:
         """Visit a member of a library's module: user code is followed, the library's own code is identified by id()."""
-        self.signature.append((name, id(x)))
+        self.signature.append((name, identity(x)))
         self.reached.append(x)
         if type(x) is types.ModuleType:
             self._libraries.setdefault(id(x), x)
@@ -216,7 +217,7 @@ class ExternalState:
             self._visit_object(x, name)
 
     def _function(self, x: types.FunctionType, name: str) -> None:
-        self.signature.append((name, id(x.__code__)))
+        self.signature.append((name, identity(x.__code__)))
         self.reached.append(x.__code__)
         if not is_pure_module(x.__module__):
             raise UntraceableError(f"{name} is used: {outside_of_the_law(x.__module__)}")
@@ -266,7 +267,7 @@ class ExternalState:
         else:
             self._named.append((space, other, MISSING))
             own = vars(builtins).get(other, MISSING)
-            self.signature.append((other, id(own)))
+            self.signature.append((other, identity(own)))
             self.reached.append(own)
             if isinstance(own, types.FunctionType):
                 self._visit(own, other)
@@ -281,7 +282,7 @@ class ExternalState:
         self._visit(module_found, module)
 
     def _class(self, kind: type, name: str) -> None:
-        self.signature.append((name, *map(id, kind.__mro__)))
+        self.signature.append((name, *map(identity, kind.__mro__)))
         self.reached.append(kind.__mro__)
         if is_own_class(type(kind)) and not type(kind).__module__.startswith("geomctrl."):
             self._visit(type(kind), f"type({name})")
@@ -298,7 +299,7 @@ class ExternalState:
         self._owners[id(x)] = x
 
     def _module(self, x: types.ModuleType, name: str) -> None:
-        self.signature.append((name, id(x)))
+        self.signature.append((name, identity(x)))
         if not is_pure_module(x.__name__):
             raise UntraceableError(f"{name} is used: {outside_of_the_law(x.__name__)}")
         if x.__name__ == "dataclasses":
@@ -309,7 +310,7 @@ class ExternalState:
             self._libraries[id(x)] = x
 
     def _builtin(self, x: Any, name: str) -> None:
-        self.signature.append((name, id(x)))
+        self.signature.append((name, identity(x)))
         whose = getattr(x, "__self__", None)
         module = getattr(getattr(x, "__objclass__", x), "__module__", None) or "builtins"
         is_bound = whose is None or isinstance(whose, (type, types.ModuleType)) or issubclass(type(x), FUNCTIONS[1:])
@@ -320,13 +321,13 @@ class ExternalState:
         """Visit an object that is no function, class or module: its parts, its contents and its attributes."""
         kind = type(x)
         if issubclass(kind, Mechanism):
-            self.signature.append((name, id(x), kind))
+            self.signature.append((name, identity(x), kind))
             own = {k: y for k, y in vars(x).items() if k not in OF_ROBOTS and k not in Mechanism.__dataclass_fields__}
             self._several(name, kind, *own, *own.values())
         elif kind is dataclasses.Field:
             self._several(name, kind, *attributes_of(x).values())
         elif issubclass(type(x), LIBRARY) or kind.__module__ in PURE_MODULES or x is MISSING:
-            self.signature.append((name, id(x)))
+            self.signature.append((name, identity(x)))
             _refuse_files(x, name)
         elif (parts := parts_of(x)) is not None:
             self._several(name, kind, *parts)

@@ -23,6 +23,7 @@ from geomctrl.tracing.arrays import SymbolArray, entered, symbol_array
 from geomctrl.tracing.code_identity import (
     PLAIN,
     attributes_of,
+    identity,
     is_own_class,
     is_own_function,
     plain_value,
@@ -314,7 +315,7 @@ class SymbolicCopies:
             return self._opaque(x, path)
         self._copied_functions.append(x)
         cells = empty_cells(x)
-        clone = self._begin(x, rebind(x, closure=cells), id(x.__code__))
+        clone = self._begin(x, rebind(x, closure=cells), identity(x.__code__))
         clone.__defaults__, clone.__kwdefaults__ = (
             self.of(x.__defaults__, f"{path}.__defaults__"),
             self.of(x.__kwdefaults__, f"{path}.__kwdefaults__"),
@@ -368,12 +369,12 @@ class SymbolicCopies:
     def _table(self, x: Any) -> Any:
         """A spline or table of scipy itself, because calls do not change it; its numbers are constants."""
         for name, y in sorted(attributes_of(x).items()):
-            self.signature.append((name, array_signature(y) if isinstance(y, np.ndarray) else id(y)))
+            self.signature.append((name, array_signature(y) if isinstance(y, np.ndarray) else identity(y)))
             self._kept.append(y)
         return self._begin(x, x)
 
     def _opaque(self, x: Any, path: str) -> Any:
-        self.signature.append(id(x))
+        self.signature.append(identity(x))
         self._kept.append(x)
         return replacement_of(x) if self.symbolic else x
 

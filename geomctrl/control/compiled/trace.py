@@ -157,8 +157,9 @@ class LoopTrace(TraceOfMonitors):
         if not np.isfinite(self.copies.values[taken]).all():  # holds for all loops with this `SymbolicCopies.key`
             raise UntraceableError("an argument of a term of the robot is nan or infinite")
         return TracedLoop(
-            equations, columns, [*held, *seen], self.memory, self.worst, self.copies, self.law_memory, of_rows
-        )
+            equations.without_unused(), columns, [*held, *seen], self.memory, self.worst,
+            self.copies.constant, self.copies.buffers, self.law_memory, of_rows,
+        )  # fmt: skip
 
     def _pair(self) -> Pair | None:
         if not self.loop.adaptive:
