@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from geomctrl.tracing.code_identity import Replacements
+from geomctrl.tracing.replacements import Replacements
 
 SOURCE = """
 GAIN, ZERO, FLAG = 2.0, 0.0, True

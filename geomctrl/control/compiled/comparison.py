@@ -192,20 +192,17 @@ class Comparison:
         if not samples:
             return
         expected, compiled = np.array([x.expected for x in samples]), np.array([x.compiled for x in samples])
-        least = np.abs(expected - compiled).max()
-        if least <= AGREEMENT * FLOOR:  # negligible in any case
-            self.difference = max(self.difference, float(least))
-            return
         apart, size = self.layout.differences(expected, compiled)
-        apart /= np.maximum(size, FLOOR)
-        agree = (apart <= AGREEMENT).all(axis=1)
-        difference = (apart * np.minimum(np.maximum(size, FLOOR), 1.0))[agree]
+        largest, size = self.layout.largest(apart), self.layout.largest(size)
+        agree = (largest <= AGREEMENT * np.maximum(size, FLOOR)).all(axis=1)
+        difference = (largest / np.maximum(size, 1.0))[agree]
         self.difference = max(self.difference, float(difference.max(initial=0.0)))
         for k in np.flatnonzero(~agree):
-            self._require_rounding(samples[k], apart[k], size[k])
+            allowed = np.maximum(size[k], FLOOR).repeat(self.layout.sizes)
+            self._require_rounding(samples[k], apart[k] / allowed, allowed)
 
     def _require_rounding(self, sample: ComparedSample, apart: np.ndarray, size: np.ndarray) -> None:
-        """Raise UntraceableError unless the law amplifies rounding to the relative differences `apart`."""
+        """Raise UntraceableError unless the law amplifies rounding to the differences `apart`, relative to `size`."""
         expected, compiled, t, y, area, self.remembered, self.watching = sample
         rng, spread = np.random.default_rng(0), np.zeros(len(apart))
         repeated = np.array_equal(self._in_python(t, y, area), expected, equal_nan=True)
@@ -217,7 +214,7 @@ class Comparison:
                 raise
             except Exception:  # the displaced state may be outside the law's domain
                 return
-            spread = np.maximum(spread, self.layout.differences(expected, moved)[0] / np.maximum(size, FLOOR))
+            spread = np.maximum(spread, self.layout.differences(expected, moved)[0] / size)
             beyond = beyond[~(apart[beyond] <= MAX_AMPLIFICATION * spread[beyond])]
             if not len(beyond):
                 return
@@ -315,16 +312,17 @@ class SampleRow:
         return out
 
     def differences(self, expected: np.ndarray, compiled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """|expected - found|, 0 if both are nan; the largest finite number of the array that contains each entry.
-
-        For one sample or rows of them.
-        """
+        """|expected - compiled|, 0 if both are nan; |expected|, 0 if it is not finite. For samples or rows of them."""
         apart, size = np.abs(expected - compiled), np.abs(expected)
         if not np.isfinite(apart).all():
             apart[(expected == compiled) | (np.isnan(expected) & np.isnan(compiled))] = 0.0
             apart[np.isnan(apart)] = np.inf
             size[~np.isfinite(size)] = 0.0
-        return apart, np.maximum.reduceat(size, self.starts, axis=-1).repeat(self.sizes, axis=-1)
+        return apart, size
+
+    def largest(self, numbers: np.ndarray) -> np.ndarray:
+        """The largest number of each array of a sample, or of rows of samples."""
+        return np.maximum.reduceat(numbers, self.starts, axis=-1)
 
     def key(self, entry: int) -> tuple[str, str]:
         """Kind and name of the quantity that contains number `entry`."""

@@ -26,7 +26,6 @@ from geomctrl.tracing.code_identity import (
     MISSING,
     PLAIN,
     Names,
-    Replacements,
     attributes_of,
     identity,
     in_cell,
@@ -42,6 +41,7 @@ from geomctrl.tracing.code_identity import (
     plain_value,
     set_attributes,
 )
+from geomctrl.tracing.replacements import Replacements
 from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.type_tests import refuse_identity_with_truth
 from geomctrl.tracing.untraceable_attribute import outside_of_the_law, unknown_object

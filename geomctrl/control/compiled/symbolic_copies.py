@@ -142,7 +142,6 @@ class SymbolicCopies:
             return self._scalar(x)
         if issubclass(kind, PLAIN):
             self.signature.append(plain_value(x))
-            self._kept.append(x)
             if kind.__module__ != "builtins" and is_own_class(kind):
                 self._roots.append((x, path.lstrip(".")))
             return x
@@ -305,7 +304,6 @@ class SymbolicCopies:
         if kind is defaultdict:
             clone.default_factory = self.of(x.default_factory, f"{path}.default_factory")
         for key, value in x.items():
-            self._kept.append(key)
             clone[key] = self.of(value, f"{path}[{key!r}]")
         return self._done(clone, path)
 
@@ -370,12 +368,10 @@ class SymbolicCopies:
         """A spline or table of scipy itself, because calls do not change it; its numbers are constants."""
         for name, y in sorted(attributes_of(x).items()):
             self.signature.append((name, array_signature(y) if isinstance(y, np.ndarray) else identity(y)))
-            self._kept.append(y)
         return self._begin(x, x)
 
     def _opaque(self, x: Any, path: str) -> Any:
         self.signature.append(identity(x))
-        self._kept.append(x)
         return replacement_of(x) if self.symbolic else x
 
     def _root(self, x: Any, path: str) -> Any:

@@ -153,13 +153,16 @@ class LoopTrace(TraceOfMonitors):
             [(remembered + j, place) for j, (_, place) in enumerate(self.renewed)], self._pair(), rows, renewed,
             sampled, len(sampled) - (len(loop.sensing.links) if loop.driven else 0), self.law_memory.size,
         )  # fmt: skip
-        taken = [k for array, k in self.graph.relied_upon if array == NUMBERS]
-        if not np.isfinite(self.copies.values[taken]).all():  # holds for all loops with this `SymbolicCopies.key`
-            raise UntraceableError("an argument of a term of the robot is nan or infinite")
+        self._require_finite()
         return TracedLoop(
             equations.without_unused(), columns, [*held, *seen], self.memory, self.worst,
             self.copies.constant, self.copies.buffers, self.law_memory, of_rows,
         )  # fmt: skip
+
+    def _require_finite(self) -> None:
+        taken = [k for array, k in self.graph.relied_upon if array == NUMBERS]
+        if not np.isfinite(self.copies.values[taken]).all():  # holds for all loops with this `SymbolicCopies.key`
+            raise UntraceableError("an argument of a term of the robot is nan or infinite")
 
     def _pair(self) -> Pair | None:
         if not self.loop.adaptive:
