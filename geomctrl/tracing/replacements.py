@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from operator import attrgetter, is_, itemgetter
 from typing import Any, NamedTuple
 
@@ -31,7 +32,10 @@ class Replacements:
         self._functions: list[types.FunctionType] = []
         self._classes: list[type] = []
         self._first: list[list[Any]] = []  # the first result of `_read`
-        self._numbers: dict[int, itemgetter] = {}  # by list, entries of which others may be equal, as 0.0 and -0.0
+        self._all: list[Any] = []  # the entries of these lists
+        self._numbers: Callable[[list[Any]], Iterable[Any]] = (
+            tuple  # those to which others may be equal, as -0.0 to 0.0
+        )
         self._result: list[tuple[str, list[Any]]] | None = None
 
     @contextmanager
@@ -49,12 +53,13 @@ class Replacements:
             return self._result
         if len(sys.modules) != self._imported:
             self._watch_new_modules()
-        read = self._read()
-        if self._same(read, self._first) and all(self._same_numbers(k, read[k]) for k in self._numbers):
+        if self._is_unchanged():
             return []
         changed = []
-        for k, (name, members) in enumerate(zip([*self._spaces, "code", "defaults", "bases"], read, strict=True)):
-            if not self._same(members, self._first[k]) or not self._same_numbers(k, members):
+        for k, (name, members) in enumerate(
+            zip([*self._spaces, "code", "defaults", "bases"], self._read(), strict=True)
+        ):
+            if len(members) != len(self._first[k]) or not all(map(is_, members, self._first[k])):
                 others = self._replaced(name, self._first[k]) if name in self._spaces else members
                 if others is None:
                     self._first[k] = members
@@ -91,24 +96,18 @@ class Replacements:
         self._find_numbers()
 
     def _find_numbers(self) -> None:
-        self._numbers.clear()
-        for k, members in enumerate(self._first):
-            places = [j for j, x in enumerate(members) if isinstance(x, EQUAL_TO_OTHERS)]
-            if places:
-                self._numbers[k] = itemgetter(*places, places[0])  # a tuple, also of one place
+        self._all = [*chain.from_iterable(self._first)]
+        places = [j for j, x in enumerate(self._all) if isinstance(x, EQUAL_TO_OTHERS)]
+        self._numbers = itemgetter(*places, places[0]) if places else lambda _: ()  # a tuple, also of one place
 
-    @staticmethod
-    def _same(members: list[Any], first: list[Any]) -> bool:
-        """Whether lists are equal. They compare identical entries without calling them."""
+    def _is_unchanged(self) -> bool:
+        """Whether all entries are the earlier ones. Lists compare identical entries without calling them."""
+        entries = [*chain.from_iterable(self._views), *map(CODE, self._functions), *map(DEFAULTS, self._functions)]
+        entries += map(BASES, self._classes)
         try:
-            return members == first
+            return entries == self._all and all(map(is_, self._numbers(entries), self._numbers(self._all)))
         except Exception:  # of an array, or of a user's class
             return False
-
-    def _same_numbers(self, k: int, members: list[Any]) -> bool:
-        """Whether entries of list k, of the same length, are the same objects if others are equal to them."""
-        get = self._numbers.get(k)
-        return get is None or all(map(is_, get(members), get(self._first[k])))
 
     def _watch_module(self, name: str, module: types.ModuleType) -> None:
         members = {k: x for k, x in vars(module).items() if isinstance(x, MEMBERS) and not k.startswith("__")}
