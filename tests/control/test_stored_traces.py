@@ -254,6 +254,56 @@ def test_a_wrong_stored_trace_is_noticed(store, monkeypatch):
     assert len(store.made) == 1
 
 
+PARTS = """
+import dataclasses
+from collections import namedtuple
+from scipy.interpolate import CubicSpline
+
+Gains = namedtuple("Gains", "kp kd")
+SPLINE = CubicSpline([0.0, 1.0, 2.0], [0.0, 0.1, 0.3])
+
+@dataclasses.dataclass
+class Settings:
+    table: dict = dataclasses.field(default_factory=lambda: {Mode.SLOW: 2.0, "x": 1.0})
+
+@functools.lru_cache
+def cached(x):
+    return 2.0 * x
+
+def product(a, e, *, b=1.0):
+    return a * b * e
+
+class Rich(Law):
+    def __init__(self, robot):
+        super().__init__(robot)
+        self.gains, self.settings, self.part = Gains(20.0, 4.0), Settings(), functools.partial(product, 2.0, b=0.5)
+    def extra(self, v):
+        scale = self.settings.table[Mode.SLOW] * cached(0.1) + SPLINE(0.5)
+        return self.gains.kd * v + scale * self.part(v)
+"""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("2.0 * x", "2.5 * x"), ("0.1, 0.3]", "0.1, 0.4]"), ("a * b * e", "a * e * b"), ("SLOW: 2.0", "SLOW: 0.0")],
+)
+def test_objects_of_libraries_are_described(store, change):
+    source, made = LAW + PARTS + "Law = Rich\n", []
+    assert source.count(change[0]) == 1
+    for text in (source, source, source.replace(*change)):
+        run = simulated(law_of(text))
+        made.append(len(store.made))
+    assert made[0] == made[1] < made[2]
+    np.testing.assert_allclose(run.q, simulated(law_of(text), compiled=False).q, rtol=0, atol=1e-12)
+
+
+def test_the_newest_files_are_kept(store, monkeypatch):
+    monkeypatch.setattr(stored_traces, "MAX_FILES", 2)
+    for offset in ("0.1", "0.2", "0.4"):
+        simulated(law_of(LAW.replace("OFFSET = 0.3", f"OFFSET = {offset}")))
+    assert len([*store.folder.iterdir()]) == 2
+
+
 def test_a_damaged_file_is_replaced(store):
     simulated(law_of(LAW))
     (path,) = store.folder.iterdir()

@@ -31,6 +31,7 @@ from geomctrl.tracing.code_identity import (
     MISSING,
     PLAIN,
     Identity,
+    Names,
     codes,
     functions_in,
     is_followed,
@@ -39,7 +40,7 @@ from geomctrl.tracing.code_identity import (
     release,
 )
 
-from .external_state import REPLACEMENTS
+from .external_state import PURE_MODULES, REPLACEMENTS
 from .robot_numbers import constants
 
 OWN_MODULES = "geomctrl."
@@ -51,6 +52,7 @@ SHAPE_OF_CODE = attrgetter(
 UNNAMED = {"__dict__", "__weakref__", "__doc__", "_abc_impl", "__annotations__", "__annotations_cache__"}
 OF_PROCESS, BUILD_SET = {"set", "frozenset", "hash", "id"}, dis.opmap["BUILD_SET"]
 MARSHALLED = {str, bytes, int, float, bool, type(None)}
+FIELD = type(Names.loaded)  # of a named tuple
 UFUNCS = ("numpy", "scipy.special")  # modules of functions that do not name one
 
 
@@ -95,8 +97,8 @@ FIELDS = {"family", "A", "b", "c", "order", "b_hat"}  # of a tableau, but for it
 def _object(x: Any) -> tuple:
     """The description of an object that a key names by its id()."""
     kind = type(x)
-    if x is MISSING:
-        return ("missing",)
+    if x is MISSING or x is NotImplemented:
+        return ("missing" if x is MISSING else "NotImplemented",)
     if issubclass(kind, type):
         return _class(x)
     if issubclass(kind, enum.Enum):
@@ -111,10 +113,16 @@ def _object(x: Any) -> tuple:
         return "function", x.__module__, x.__qualname__, *_code(x.__code__)
     if issubclass(kind, Mechanism):
         return "robot", *_class(kind), constants(x)
+    if kind.__module__ in PURE_MODULES:
+        return "pure", *_class(kind), repr(x)
     if kind is re.Pattern:
         return "pattern", x.pattern, x.flags
+    if kind is FIELD:
+        return "field", *x.__reduce__()[1]
     if isinstance(x, np.dtype):
         return "dtype", x.str, repr(x)
+    if kind is types.BuiltinFunctionType and isinstance(x.__self__, type):  # as tuple.__new__
+        return "bound", *_class(x.__self__), x.__name__, getattr(x.__self__, x.__name__, None) == x or _undescribed(x)
     owner = getattr(x, "__objclass__", None)
     if owner is not None:
         return "method", *_class(owner), x.__name__, vars(owner).get(x.__name__) is x or _undescribed(x)

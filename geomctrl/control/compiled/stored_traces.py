@@ -26,6 +26,7 @@ from .trace_of_monitors import HELD
 from .traced_loop import Column, MemoryEntry, TracedLoop
 
 PARTS = {kind.__name__: kind for kind in (Column, Equations, MemoryEntry, Pair, Rows, Sampled, Stage, Trace)}
+MAX_FILES = 200  # of up to 1 MB
 VERSION = 2  # of marshal: without references, so that equal traces give equal files
 enabled = True
 
@@ -50,6 +51,7 @@ class Place:
         if self.files and not traced.file and not traced.law_memory.cells:
             traced.file = self.files[traced.constant]
             caches.write(_folders(), traced.file, _content(traced))
+            caches.keep_newest(_folders(), "*.trace", MAX_FILES)
 
 
 NAMES = ("equations", "columns", "held", "memory", "worst", "constant", "buffers", "of_rows")
