@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from geomctrl.tracing.code_identity import codes
+from geomctrl.tracing.code_identity import codes, names_of
 
 # contract, nsz and arcp are 15 % faster than strict IEEE; nan and inf keep their meaning, so guards still see them.
 FLAGS = {"error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"}}
@@ -58,10 +58,14 @@ def python_function(x: Any) -> Callable[..., Any] | None:
 def references(function: Callable[..., Any]) -> dict[str, Any]:
     """The globals that a function uses, including those of comprehensions and inner functions.
 
-    A global with the name of an attribute that it uses counts as well: disassembling the code would take much longer.
+    A global with the name of an attribute that it uses counts as well, unless it is the function itself: disassembling
+    the code of every kernel would take a tenth of a first run.
     """
-    scope, names = function.__globals__, {name for code in codes(function.__code__) for name in code.co_names}
-    return {name: scope[name] for name in sorted(names) if name in scope}
+    scope, code = function.__globals__, function.__code__
+    used = {name: scope[name] for name in sorted({n for c in codes(code) for n in c.co_names}) if name in scope}
+    if all(getattr(x, "py_func", x) is not function for x in used.values()):
+        return used
+    return {name: x for name, x in used.items() if name in names_of(code).loaded}
 
 
 @functools.cache
