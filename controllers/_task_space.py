@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import one_state
+from geomctrl.arguments import one_state, shown
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.tracking import gain_matrix, joint_forces
 from geomctrl.controllers._model_based import ModelBased, true_robot
@@ -55,9 +55,9 @@ class TaskSpace(ModelBased):
         if robot.frame(frame).body < 0:
             raise ArgumentError(f"frame: {frame!r} is fixed to the world, so no joint moves it")
         if axes is not None and (not isinstance(axes, str) or axes not in ("x", "y", "z", "xy", "xz", "yz", "xyz")):
-            raise ArgumentError(f"axes: expected None or some of 'xyz' in that order, got {axes!r:.40}")
+            raise ArgumentError(f"axes: expected None or some of 'xyz' in that order, got {shown(axes)}")
         if not isinstance(posture, tuple) or len(posture) != 2:
-            raise ArgumentError(f"posture: expected (kp, kd), got {posture!r:.60}")
+            raise ArgumentError(f"posture: expected (kp, kd), got {shown(posture)}")
         self.frame, self.axes = frame, axes
         self.rows = None if axes is None else ["xyz".index(x) + 3 for x in axes]
         self.m = 6 if axes is None else len(axes)

@@ -69,6 +69,8 @@ def _converted(name: str, value: ArrayLike, trailing: tuple[int, ...]) -> np.nda
     """
     _require_unmasked(name, value)
     try:
+        if isinstance(value, bytearray):  # numpy reads its bytes as numbers
+            raise TypeError
         a = np.asanyarray(value)
         if type(a).__name__ == "SymbolArray":  # of `tracing.arrays`, while a control law is traced
             return a

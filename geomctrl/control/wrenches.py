@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import exactly, frozen, function, listed, number
+from geomctrl.arguments import exactly, frozen, function, listed, number, shown
 from geomctrl.described import ReadableRepr, described
 from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
@@ -87,7 +87,7 @@ class Wrench(External):
 
     def __post_init__(self):
         if not isinstance(self.frame, str):
-            raise ArgumentError(f"frame: expected the name of a frame, got {self.frame!r:.80}")
+            raise ArgumentError(f"frame: expected the name of a frame, got {shown(self.frame)}")
         if not callable(self.value):
             object.__setattr__(self, "value", frozen(exactly("value", self.value, (6,))))
         representation_number(self.representation)
@@ -191,7 +191,7 @@ def external_wrenches(robot: Robot, f_ext: Any) -> Any:
     if callable(sources) or isinstance(sources, External):
         sources = [sources]
     elif sources is not None and not isinstance(sources, (list, tuple)):
-        raise ArgumentError(f"f_ext: expected {EXPECTED_WRENCHES}, got {sources!r:.80}")
+        raise ArgumentError(f"f_ext: expected {EXPECTED_WRENCHES}, got {shown(sources)}")
     sources = list(sources or ())
     return ExternalWrenches(robot, [_bound(robot, x) for x in sources], sources) if sources else None
 

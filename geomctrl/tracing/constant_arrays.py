@@ -8,6 +8,7 @@ attributes, default arguments, closures, and the entries of lists, tuples, dicts
 from __future__ import annotations
 
 import types
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -100,9 +101,7 @@ class _Place(NamedTuple):
 @contextmanager
 def visible_arrays(spaces: Iterable[dict[str, Any]], roots: Iterable[Any] = ()) -> Iterator[None]:
     """Context in which the arrays that these globals, functions and classes hold are constant arrays."""
-    search = _Search()
-    for x in (*spaces, *roots):
-        search.visit(x)
+    search = _Search((*spaces, *roots))
     try:
         for place in search.places:
             place.put(place.replacement)
@@ -119,20 +118,23 @@ def visible_arrays(spaces: Iterable[dict[str, Any]], roots: Iterable[Any] = ()) 
 class _Search:
     """Finds the places; equal objects have equal replacements, so that `is` has the same result."""
 
-    def __init__(self):
+    def __init__(self, roots: Iterable[Any]):
         self.places: list[_Place] = []
         self.arrays: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.tuples: dict[int, tuple[tuple, tuple]] = {}
         self.seen: dict[int, Any] = {}
+        self.waiting = deque(roots)  # without recursion, because lists may be nested deeper than Python's stack
+        while self.waiting and len(self.seen) < MAX_SEARCHED:
+            x = self.waiting.popleft()
+            if not issubclass(type(x), (*PLAIN, np.ndarray)) and id(x) not in self.seen:
+                self.seen[id(x)] = x
+                self._search(x)
 
     def visit(self, x: Any) -> None:
-        """Search an object once."""
+        self.waiting.append(x)
+
+    def _search(self, x: Any) -> None:
         kind = type(x)
-        if issubclass(kind, PLAIN) or issubclass(kind, np.ndarray) or id(x) in self.seen:
-            return
-        if len(self.seen) >= MAX_SEARCHED:
-            return
-        self.seen[id(x)] = x
         if kind is dict or kind is list:
             if len(x) <= MAX_ENTRIES or (kind is dict and "__name__" in x):
                 for key, value in list(x.items() if kind is dict else enumerate(x)):

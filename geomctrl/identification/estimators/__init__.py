@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from geomctrl.arguments import instance
+from geomctrl.arguments import instance, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.compressed import Compressed
@@ -30,7 +30,7 @@ ESTIMATORS = {e.name: e for e in (OLS, WLS, RIDGE, CONSISTENT)}
 def named(method: str) -> Estimator:
     """Return the estimator with this name. Raises ArgumentError."""
     if not isinstance(method, str) or method not in ESTIMATORS:
-        raise ArgumentError(f"method: expected one of {', '.join(ESTIMATORS)}, got {method!r:.60}")
+        raise ArgumentError(f"method: expected one of {', '.join(ESTIMATORS)}, got {shown(method)}")
     return ESTIMATORS[method]
 
 
