@@ -44,7 +44,7 @@ class ModelBased(Law):
     def __init__(self, robot: Robot, reference: Reference, friction: FrictionModel | None = None):
         if not isinstance(robot, Robot):
             raise ArgumentError(f"robot: expected a geomctrl.Robot, got {shown(robot)}")
-        function("reference", reference, "t -> Desired(q, v, a)")
+        function("reference", reference, "t -> Desired(q, v, a)", 1)
         self.robot, self.reference = robot, reference
         self.friction = friction_of_law(friction, robot.nv)
 

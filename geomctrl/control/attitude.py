@@ -137,7 +137,7 @@ class FlatOutputs(ReadableRepr):
 
     def __init__(self, robot: Robot, outputs: SmoothReference):
         require_flying("robot", robot)
-        function("outputs", outputs, "t -> (5, 4), x, y, z, psi and four derivatives")
+        function("outputs", outputs, "t -> (5, 4), x, y, z, psi and four derivatives", 1)
         if np.shape(rows := outputs(0.0)) != (5, 4):
             raise ArgumentError(f"outputs: expected rows (5, 4), x, y, z, psi and derivatives, got {shown(rows)}")
         self.robot, self.outputs = robot, outputs

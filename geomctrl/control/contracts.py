@@ -235,7 +235,7 @@ def desired_at(reference: Reference, t: float) -> Desired:
         try:
             return reference(t)
         except TypeError:
-            function("reference", reference, "t -> Desired(q, v, a)")
+            function("reference", reference, "t -> Desired(q, v, a)", 1)
             raise
     if latest.t != t or latest.reference is not reference:
         latest.desired = _read_only(reference(t))

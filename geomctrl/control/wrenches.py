@@ -88,7 +88,9 @@ class Wrench(External):
     def __post_init__(self):
         if not isinstance(self.frame, str):
             raise ArgumentError(f"frame: expected the name of a frame, got {shown(self.frame)}")
-        if not callable(self.value):
+        if callable(self.value):
+            function("value", self.value, "of t", 1)
+        else:
             object.__setattr__(self, "value", frozen(exactly("value", self.value, (6,))))
         representation_number(self.representation)
         for name, none in (("start", -math.inf), ("end", math.inf)):
@@ -180,6 +182,7 @@ class ExternalWrenches:
         return ExternalWrenches(self.robot, acting, self.sources, since, float(np.nextafter(until, -NEVER_SECONDS)))
 
 
+EXPECTED_FUNCTION = "of (t, q, v), a Wrench or a Contact"
 EXPECTED_WRENCHES = "a function of (t, q, v), a Wrench, a Contact, or a list of them"
 
 
@@ -187,7 +190,7 @@ def external_wrenches(robot: Robot, f_ext: Any) -> Any:
     """The function f_ext(t, q, v) for `Plant(f_ext=...)`. A function without switches is returned unchanged."""
     sources = f_ext.sources if isinstance(f_ext, ExternalWrenches) else f_ext
     if callable(sources) and not _switches(sources, "f_ext"):
-        return sources
+        return function("f_ext", sources, EXPECTED_FUNCTION, 3)
     if callable(sources) or isinstance(sources, External):
         sources = [sources]
     elif sources is not None and not isinstance(sources, (list, tuple)):
@@ -199,4 +202,4 @@ def external_wrenches(robot: Robot, f_ext: Any) -> Any:
 def _bound(robot: Robot, x: Any) -> Bound:
     if isinstance(x, External):
         return x._bound(robot)
-    return _Function(function("f_ext", x, "of (t, q, v), a Wrench or a Contact"), _switches(x, "f_ext"))
+    return _Function(function("f_ext", x, EXPECTED_FUNCTION, 3), _switches(x, "f_ext"))

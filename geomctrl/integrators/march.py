@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from geomctrl.arguments import count, exactly, number, shown
+from geomctrl.arguments import count, exactly, function, number, shown
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.kernels.marches import END_STRETCH, GROW, MIN_LAST_ERROR, MIN_STEP_ULPS, SHRINK
 
@@ -171,8 +171,8 @@ def step_count(span: float, h: float) -> int:
 def check_storing(every, progress) -> None:
     """Raise ArgumentError unless `every` is a valid count and `progress` is callable or None."""
     count("every", every, 1, expected="a positive integer")
-    if progress is not None and not callable(progress):
-        raise ArgumentError(f"progress: expected a function progress(fraction) or None, got {shown(progress)}")
+    if progress is not None:
+        function("progress", progress, "progress(fraction) or None", 1)
 
 
 def element(name: str, value, group) -> np.ndarray:

@@ -53,11 +53,11 @@ class Task:
         self.steps = hold_count(t_end, control_dt, "t_end") if self.t_end >= self.control_dt else 0
         if not self.steps:
             raise ArgumentError(f"t_end: expected a multiple of control_dt = {self.control_dt:g} s, got {shown(t_end)}")
-        self.reference = function("reference", reference, "t -> Desired(q, v, a)")
+        self.reference = function("reference", reference, "t -> Desired(q, v, a)", 1)
         self.controller = controller
         if controller is not None:
             require_controller(controller)
-        self.start = None if start is None else function("start", start, "of a numpy.random.Generator")
+        self.start = None if start is None else function("start", start, "of a numpy.random.Generator", 1)
         if start is not None and not accepts(start, 1):
             raise ArgumentError(f"start: expected a function of a numpy.random.Generator, got {shown(start)}")
         self.reward = tracking_reward if options.reward is None else options.reward

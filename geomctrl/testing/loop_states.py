@@ -220,7 +220,7 @@ def _drawn(controller: Any, plant: Plant, z: np.ndarray) -> Callable[[np.random.
     """(rng, t) -> z by the controller's `sample_state`; None if it has none or if every z is admissible."""
     sample = getattr(controller, "sample_state", None)
     if sample is not None:
-        function("controller.sample_state", sample, "(rng, plant) -> z")
+        function("controller.sample_state", sample, "(rng, plant) -> z", 2)
     if sample is None or sample(np.random.default_rng(0), plant.at(0.0)) is None:
         return None
 

@@ -139,11 +139,11 @@ def worst_case(
     ArgumentError
         For invalid arguments, an interval that is empty or not finite, and a `make` that returns no loop.
     """
-    function("make", make, "make(point) of a mapping of parameters")
+    function("make", make, "make(point) of a mapping of parameters", 1)
     box, points, seed = _checked(over), count("points", points), count("seed", seed)
     level = number("level", level, "a number >= 0", lambda x: x >= 0.0)
     if measure is not None:
-        function("measure", measure, "of Rates")
+        function("measure", measure, "of Rates", 1)
     searcher = _ParameterSearch(make, box, measure, level, (region_of(region), count("search", search, 1), seed))
     lower, upper = np.array(list(box.values())).T
     middle = 0.5 * (lower + upper)

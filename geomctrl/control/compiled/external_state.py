@@ -101,6 +101,12 @@ class ExternalState:
         self._known: dict[int, frozenset[str]] = {}  # names in the owners before the first call
         self._visited: set[tuple[int, str]] = set()
         self._copied_functions = set(map(id, copied))
+        try:
+            self._search(roots, kinds)
+        except RecursionError:
+            raise UntraceableError("the code refers to objects that are nested too deeply") from None
+
+    def _search(self, roots: Iterable[tuple[Any, str]], kinds: Iterable[type]) -> None:
         for x, name in roots:
             self._visit(x, name)
         for kind in kinds:

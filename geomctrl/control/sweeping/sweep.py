@@ -107,7 +107,7 @@ def sweep(
     (2, 2)
     """
     space, measures = checked_space(space), checked_measures(measures)
-    function("make", make, "of a point")
+    function("make", make, "of a point", 1)
     for name in (*space.sizes, *space.parameters):
         if name in measures or name in (*ENDS, "done"):
             raise ArgumentError(f"space: {name!r} occurs twice: in the space and in the results")

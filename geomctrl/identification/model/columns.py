@@ -55,7 +55,7 @@ class Column:
 
     def __post_init__(self):
         instance("name", self.name, str, "words")
-        function("torque", self.torque, "(q, v, a)")
+        function("torque", self.torque, "(q, v, a)", 3)
         flag("positive", self.positive)
         number("initial", self.initial)
 

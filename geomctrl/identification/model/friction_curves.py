@@ -276,7 +276,7 @@ def fit_friction(
     """
     from scipy.optimize import least_squares  # slow to import
 
-    function("make", make, "of the parameters (p,)")
+    function("make", make, "of the parameters (p,)", 1)
     first = checked("start", start, ())
     if first.ndim != 1 or not first.size or (first <= 0.0).any():
         raise ArgumentError(f"start: expected parameters (p,) > 0, got {shown(start)}")

@@ -169,7 +169,7 @@ class ServoLoop:
     torque: str = "commanded"
 
     def __post_init__(self):
-        function("reference", self.reference, "t -> Desired(q, v, a)")
+        function("reference", self.reference, "t -> Desired(q, v, a)", 1)
         for name in GAINS:
             x = checked(name, getattr(self, name), ())
             if x.ndim > 1 or not x.size:

@@ -70,7 +70,7 @@ def half_widths(name: str, pair: Any, robot: Robot) -> np.ndarray:
         raise ArgumentError(f"{expected}; got {shown(pair)}")
     try:
         parts = [np.asarray(x, float) for x in pair]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"{expected}; got {shown(pair)}") from None
     if any(x.shape not in ((), (robot.nv,)) for x in parts):
         raise ArgumentError(f"{expected}; got {shown(pair)}")
