@@ -156,9 +156,7 @@ class Task:
                 if [x.shape[1:] for x in columns] != [(robot.nq,), (robot.nv,), (robot.nv,)]:
                     raise ValueError
             except (TypeError, ValueError, IndexError):
-                raise ArgumentError(
-                    f"reference: expected Desired(q, v, a) of the robot, got {shown(rows[0])}"
-                ) from None
+                raise ArgumentError(f"reference: expected Desired(q, v, a), got {shown(rows[0])}") from None
             self._tables = reference, Desired(*columns)
         return self._tables[1]
 
