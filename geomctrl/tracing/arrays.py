@@ -40,6 +40,8 @@ from .symbols import (
     with_kind,
 )
 
+from .untraceable_attribute import Unavailable
+
 
 class TracedArray(np.ndarray):
     """An array whose operators and methods take lists of symbols; for user code its class is np.ndarray."""
@@ -227,6 +229,8 @@ def holds_symbols(x: Any) -> bool:
 
 def wrapped(result: Any) -> Any:
     """The result of a numpy function with entries of one numpy kind."""
+    if type(result) is Unavailable:
+        return result
     if isinstance(result, np.ndarray) and result.dtype == object:
         entries = np.ndarray.ravel(result).view(np.ndarray).tolist()
         own = [as_entry(x) for x in of_one_dtype([as_numpy(x) for x in entries])]

@@ -18,6 +18,7 @@ import numpy as np
 from .arrays import SEQUENCES, SymbolArray, TracedArray, holds_symbols, plain, row_of, wrapped
 from .code_identity import MISSING, PLAIN, in_cell, origin, parts_of
 from .graph import called_by_user
+from .rotations import SymbolicRotation, is_single_rotation, of_scipy
 from .symbols import UntraceableError, caller
 
 DTYPES = {np.dtype(float), np.dtype(np.int64), np.dtype(bool)}
@@ -122,6 +123,7 @@ class _Search:
         self.places: list[_Place] = []
         self.arrays: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.tuples: dict[int, tuple[tuple, tuple]] = {}
+        self.rotations: dict[int, tuple[Any, SymbolicRotation]] = {}
         self.seen: dict[int, Any] = {}
         self.waiting = deque(roots)  # without recursion, because lists may be nested deeper than Python's stack
         while self.waiting and len(self.seen) < MAX_SEARCHED:
@@ -182,6 +184,8 @@ class _Search:
     def _replaced(self, x: Any) -> Any:
         if type(x) is np.ndarray and x.dtype in DTYPES:
             return self.arrays.setdefault(id(x), (x, x.view(ConstantArray)))[1]
+        if is_single_rotation(x):
+            return self.rotations.setdefault(id(x), (x, of_scipy(x)))[1]
         if isinstance(x, tuple) and len(x) <= MAX_ENTRIES and (type(x) is tuple or hasattr(x, "_fields")):
             return self._tuple(x)
         return x

@@ -29,6 +29,15 @@ class UntraceableAttribute:
         object.__setattr__(self, "_what", unknown_object(path.lstrip("."), kind))
 
 
+class Unavailable(UntraceableAttribute):
+    """Placeholder for a result that is not computed; problem, advice: the message of any use."""
+
+    __slots__ = ()
+
+    def __init__(self, problem: str, advice: str):
+        object.__setattr__(self, "_what", (problem, advice))
+
+
 def unknown_object(name: str, kind: type) -> tuple[str, str]:
     """Why an object can not be copied, and what to write instead."""
     if kind.__module__ == "logging":

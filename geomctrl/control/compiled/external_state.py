@@ -42,6 +42,7 @@ from geomctrl.tracing.code_identity import (
     set_attributes,
 )
 from geomctrl.tracing.replacements import Replacements
+from geomctrl.tracing.rotations import is_single_rotation
 from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.type_tests import refuse_identity_with_truth
 from geomctrl.tracing.untraceable_attribute import outside_of_the_law, unknown_object
@@ -49,7 +50,8 @@ from geomctrl.tracing.untraceable_attribute import outside_of_the_law, unknown_o
 from .containers import CONTAINERS, content_of, differs, put_back, values_in
 
 MAX_THINGS = 10_000  # largest number of inspected objects
-PURE_MODULES, TABLES = {"typing", "dataclasses"}, "scipy.interpolate"  # modules whose objects have no side effects
+PURE_MODULES = {"typing", "dataclasses"}  # modules whose objects have no side effects
+TABLES = "scipy.interpolate", "scipy.spatial.transform"  # also without side effects; their attributes are followed
 IMPURE = {"breakpoint", "eval", "exec", "globals", "input", "locals", "open", "__import__"}
 PRINTED = [getattr(builtins, name) for name in (*IMPURE, "print")]  # by value: an attribute, another name
 # With these, attributes are used without being named in code.
@@ -345,7 +347,9 @@ class ExternalState:
         elif issubclass(kind, (tuple, frozenset)):
             self._several(name, kind, *(tuple if issubclass(kind, tuple) else frozenset).__iter__(x))
             self._own_attributes(x, name)
-        elif is_own_class(kind) or issubclass(kind, PLAIN) or kind.__module__.startswith(TABLES):
+        elif is_single_rotation(x):
+            self.signature.append((name, kind, x.as_quat().tobytes()))
+        elif _has_attributes(kind) or issubclass(kind, PLAIN):
             self.signature.append((name, *plain_value(x)) if issubclass(kind, PLAIN) else (name, kind))
             self._own_attributes(x, name)
         elif origin(kind.__module__) == "library" and (wrapped := getattr(x, "__wrapped__", None)) is not None:
@@ -355,7 +359,7 @@ class ExternalState:
 
     def _own_attributes(self, x: Any, name: str) -> None:
         """Visit the attributes and the class of an object of a user's class, or of a table."""
-        if is_own_class(type(x)) or type(x).__module__.startswith(TABLES):
+        if _has_attributes(type(x)):
             attributes = attributes_of(x)
             self._held.append((name, x, attributes, True))
             self._several(name, type(x), *attributes, *attributes.values())
@@ -365,6 +369,11 @@ class ExternalState:
         self.signature.append((name, kind, len(xs)))
         for x in xs:
             self._visit(x, name)
+
+
+def _has_attributes(kind: type) -> bool:
+    """Whether objects of a class consist of their attributes: those of users' classes, tables, polynomials."""
+    return is_own_class(kind) or kind.__module__.startswith(TABLES) or kind is np.poly1d
 
 
 def _is_printed(x: Any) -> bool:

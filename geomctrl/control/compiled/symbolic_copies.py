@@ -32,13 +32,14 @@ from geomctrl.tracing.code_identity import (
 from geomctrl.tracing.constant_arrays import visible
 from geomctrl.tracing.patched_numpy import replacement_of
 from geomctrl.tracing.rebinding import empty_cells, rebind
+from geomctrl.tracing.rotations import is_single_rotation, of_quaternion
 from geomctrl.tracing.symbols import UntraceableError, as_numpy, as_python, is_symbol
 from geomctrl.tracing.untraceable import reraise_untraceable
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
 from .containers import array_signature, is_named_tuple, key_signature, storage
 from .contents import LAW, SideEffectError, content, difference, put_back, require_overwritten
-from .external_state import LIBRARY, MAX_THINGS, PRINTED, ExternalState
+from .external_state import LIBRARY, MAX_THINGS, PRINTED, TABLES, ExternalState
 from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
 from .robot_numbers import copy_of_robot
 
@@ -347,9 +348,11 @@ class SymbolicCopies:
             return self._named(x, path)
         if issubclass(kind, LIBRARY) or kind.__module__ == "typing":
             return self._opaque(x, path)
-        if kind.__module__.startswith("scipy.interpolate"):
+        if is_single_rotation(x):
+            return self._rotation(x, path)
+        if kind.__module__.startswith(TABLES):
             return self._table(x)
-        if not is_own_class(kind) or issubclass(type(x), (list, dict, set, tuple, np.ndarray)):
+        if not (is_own_class(kind) or kind is np.poly1d) or issubclass(type(x), (list, dict, set, tuple, np.ndarray)):
             return self._unknown(x, path)
         try:
             clone = kind() if kind is types.SimpleNamespace else object.__new__(kind)
@@ -363,6 +366,13 @@ class SymbolicCopies:
             attributes[name] = self.of(value, f"{path}.{name}")
         set_attributes(clone, attributes)
         return self._done(clone, path)
+
+    def _rotation(self, x: Any, path: str) -> Any:
+        """A rotation of scipy, which does not change; its quaternion's numbers are symbols like those of an array."""
+        q = x.as_quat()
+        self._kept.append(q)
+        numbers = self.of(q, f"{path}.as_quat()")
+        return self._begin(x, of_quaternion(numbers.tolist()) if self.symbolic else x)
 
     def _table(self, x: Any) -> Any:
         """A spline or table of scipy itself, because calls do not change it; its numbers are constants."""
