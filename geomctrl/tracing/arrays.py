@@ -17,7 +17,7 @@ from .dtypes import CAST, FITS, dtype_of, in_known_order, is_float, is_truth, is
 from .elementwise import BINARY, TERNARY, UNARY
 from .entries import as_entry, as_number, refuse_narrow
 from .graph import called_by_user
-from .indices import known_index
+from .indices import known_index, possible_keys
 from .operators import exact, leak, number_of
 from .requirements import on_symbols as on_symbols
 from .requirements import require
@@ -54,6 +54,11 @@ class TracedArray(np.ndarray):
     def __getitem__(self, key) -> Any:
         if _is_mask(key):
             return Selected(self, key)
+        if (keys := possible_keys(key, self.shape)) is not None:
+            return _selected(self, key, [(condition, super(TracedArray, self).__getitem__(k)) for condition, k in keys])
+        if isinstance(key, SymbolArray) and key.size and dtype_of(key).kind == "i":
+            rows = [elements(self[i]) for i in key.ravel().tolist()]
+            return entered(np.stack(rows).reshape(key.shape + self.shape[1:]))
         return _numpy_number(super().__getitem__(known_index(key)))
 
     def dot(self, b, out=None):
@@ -101,6 +106,14 @@ class SymbolArray(TracedArray):
         return map(_numpy_number, super().__iter__())
 
     def __setitem__(self, key, value):
+        if (selection := vars(self).get("selection")) is not None:
+            return _write_selected(self, key, value, *selection)
+        if (keys := possible_keys(key, self.shape)) is not None:
+            value = _stored(value, self)
+            for condition, k in keys:
+                chosen = np.frompyfunc(lambda x, y, c=condition: as_entry(where(c, x, y)), 2, 1)
+                super().__setitem__(k, chosen(elements(value), elements(super().__getitem__(k))))
+            return None
         if not _is_mask(key):
             return super().__setitem__(known_index(key), _stored(value, self))
         value = _stored(value.of(self, key) if isinstance(value, Selected) else value, self)
@@ -144,6 +157,31 @@ class SymbolArray(TracedArray):
 
     def copy(self, order="C"):  # remains a SymbolArray where numpy would return a plain array
         return self.view(np.ndarray).copy(order).view(SymbolArray)
+
+
+def _selected(array: np.ndarray, key: Any, values: list[tuple[Any, Any]]) -> Any:
+    """The entry or part of an array that an integer symbol selects. A part is a copy that writes into the array."""
+    dtype, (_, first), *others = dtype_of(array), *values
+    part = elements(first)
+    for condition, x in others:
+        part = np.frompyfunc(lambda x, y, c=condition: where(c, x, y), 2, 1)(elements(x), elements(part))
+    typed = np.frompyfunc(lambda x: with_kind(as_numpy(x), INT64) if dtype.kind == "i" else as_numpy(x), 1, 1)
+    part = typed(elements(part))
+    if not isinstance(part, np.ndarray):
+        return _numpy_number(part)
+    part = entered(part)
+    part.selection = array, key
+    part.flags.writeable = False  # parts of it are not connected with the array
+    return part
+
+
+def _write_selected(part: Any, key: Any, value: Any, array: np.ndarray, place: Any) -> None:
+    now = part.copy()
+    now[key] = value
+    array[place] = now
+    part.flags.writeable = True
+    part.view(np.ndarray)[...] = now
+    part.flags.writeable = False
 
 
 def _numpy_number(x: Any) -> Any:

@@ -121,7 +121,11 @@ def sort(a: Any) -> Any:
     return np.array(x, object)
 
 
-def median(a: Any) -> Any:
+def median(a: Any, axis: Any = None) -> Any:
+    if axis is not None:
+        rows = np.moveaxis(entries(a), axis, -1)
+        medians = [median(row) for row in rows.reshape(-1, rows.shape[-1])]
+        return np.array(medians, object).reshape(rows.shape[:-1])
     x, n = sort(entries(a).ravel()), np.size(a)
     middle = x[n // 2] if n % 2 else mean(x[n // 2 - 1 : n // 2 + 1])
     return where(relation("eq", x[-1], x[-1]), middle, x[-1])

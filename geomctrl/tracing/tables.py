@@ -67,8 +67,8 @@ def _polynomials(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any
 def _interpolated(self: Any, x: Any) -> Any:
     """A call of interp1d."""
     kind, y = getattr(self, "_kind", "linear"), np.moveaxis(np.asarray(self.y, float), self.axis, 0)
-    if kind not in ("linear", "quadratic", "cubic") or (np.ndim(x) and y.ndim > 1 and self.axis % y.ndim):
-        raise UntraceableError(f"interp1d can be traced only if it is linear, quadratic or cubic, on axis 0{caller()}")
+    if kind not in ("linear", "spline") or not np.isfinite(y).all() or (np.ndim(x) and y.ndim > 1 and self.axis):
+        raise UntraceableError(f"interp1d can be traced only if it is linear or a spline, on axis 0{caller()}")
     knots = _knots(self.x)
     if kind == "linear":
         pieces = knots, np.array([(np.diff(y, axis=0).T / np.diff(knots)).T, y[:-1]])
