@@ -33,9 +33,13 @@ def rotation_class() -> Any:
     return getattr(sys.modules.get(MODULE), "Rotation", None)
 
 
+def is_rotation(x: Any) -> bool:
+    """Whether x is one or several rotations of scipy."""
+    return x is not None and type(x) is rotation_class()
+
+
 def is_single_rotation(x: Any) -> bool:
-    """Whether x is one rotation of scipy."""
-    return type(x) is rotation_class() and x is not None and bool(x.single)
+    return is_rotation(x) and bool(x.single)
 
 
 def quaternion(x: Any) -> list[Any] | None:
@@ -49,7 +53,7 @@ class _OfScipy(type):
     """The names of scipy's class, for other threads and for isinstance."""
 
     def __instancecheck__(cls, x: Any) -> bool:
-        return type(x) is SymbolicRotation or type(x) is rotation_class()
+        return type(x) is SymbolicRotation or is_rotation(x)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return cls.from_quat(*args, **kwargs) if on_symbols() else rotation_class()(*args, **kwargs)
@@ -254,13 +258,13 @@ class SymbolicRotation(metaclass=_OfScipy):
     __repr__ = __str__ = __format__ = __reduce_ex__ = __getstate__ = _leak  # pyright: ignore[reportAssignmentType]
 
     def __mul__(self, other: Any) -> Any:
-        other = of_scipy(other) if type(other) is rotation_class() else other
+        other = of_scipy(other) if is_rotation(other) else other
         if type(other) is not SymbolicRotation:
             return NotImplemented
         return of_quaternion(_normalized(_composed(self._q, other._q)))
 
     def __rmul__(self, other: Any) -> Any:
-        return of_scipy(other) * self if type(other) is rotation_class() else NotImplemented
+        return of_scipy(other) * self if is_rotation(other) else NotImplemented
 
     def __pow__(self, n: Any) -> Any:
         if _depends(n) or np.ndim(n):

@@ -42,7 +42,7 @@ from geomctrl.tracing.code_identity import (
     set_attributes,
 )
 from geomctrl.tracing.replacements import Replacements
-from geomctrl.tracing.rotations import is_single_rotation
+from geomctrl.tracing.rotations import is_rotation
 from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.type_tests import refuse_identity_with_truth
 from geomctrl.tracing.untraceable_attribute import outside_of_the_law, unknown_object
@@ -347,7 +347,7 @@ class ExternalState:
         elif issubclass(kind, (tuple, frozenset)):
             self._several(name, kind, *(tuple if issubclass(kind, tuple) else frozenset).__iter__(x))
             self._own_attributes(x, name)
-        elif is_single_rotation(x):
+        elif is_rotation(x):
             self.signature.append((name, kind, x.as_quat().tobytes()))
         elif _has_attributes(kind) or issubclass(kind, PLAIN):
             self.signature.append((name, *plain_value(x)) if issubclass(kind, PLAIN) else (name, kind))

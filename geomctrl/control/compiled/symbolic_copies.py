@@ -32,7 +32,7 @@ from geomctrl.tracing.code_identity import (
 from geomctrl.tracing.constant_arrays import visible
 from geomctrl.tracing.patched_numpy import replacement_of
 from geomctrl.tracing.rebinding import empty_cells, rebind
-from geomctrl.tracing.rotations import is_single_rotation, of_quaternion
+from geomctrl.tracing.rotations import is_rotation, is_single_rotation, of_quaternion
 from geomctrl.tracing.symbols import UntraceableError, as_numpy, as_python, is_symbol
 from geomctrl.tracing.untraceable import reraise_untraceable
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
@@ -200,7 +200,7 @@ class SymbolicCopies:
         self._count += flat.size
         self._values.append(flat)
         if self.load is None:
-            return flat.reshape(np.shape(x)).copy()
+            return np.array(x, float, order="K")
         symbols = (as_numpy(self.load(k)) for k in range(first, self._count))
         return np.fromiter(symbols, object, flat.size).reshape(np.shape(x))
 
@@ -220,10 +220,13 @@ class SymbolicCopies:
             clone = x if cell.values else self.memory.value(path.removeprefix(LAW))
         if isinstance(x, np.ndarray):
             clone = x.copy() if isinstance(clone, np.ndarray) and clone is x else clone
-            if id(x) in self._copies:
+            if cell.replaced:  # whether other names have the same array has no effect, as long as nobody writes into it
+                self._kept.append(x)
+            elif id(x) in self._copies:
                 raise UntraceableError(f"{path} is an array that a call changes under another name too: copy it")
-            self._remembered_ids.add(id(x))
-            self._begin(x, clone)
+            else:
+                self._remembered_ids.add(id(x))
+                self._begin(x, clone)
             entries = clone.copy() if clone.dtype != object else clone.view(np.ndarray).ravel().tolist()
             self.filled.append((clone, path, entries))
             self.is_copy(clone, x)
@@ -376,9 +379,23 @@ class SymbolicCopies:
 
     def _table(self, x: Any) -> Any:
         """A spline or table of scipy itself, because calls do not change it; its numbers are constants."""
-        for name, y in sorted(attributes_of(x).items()):
-            self.signature.append((name, array_signature(y) if isinstance(y, np.ndarray) else identity(y)))
+        self.signature.append(self._content_of_table(x))
         return self._begin(x, x)
+
+    def _content_of_table(self, x: Any) -> Any:
+        self._kept.append(x)
+        if issubclass(type(x), PLAIN):
+            return plain_value(x)
+        if isinstance(x, np.ndarray):
+            return array_signature(x)
+        if isinstance(x, (tuple, list)):
+            return type(x), *map(self._content_of_table, x)
+        if is_rotation(x):
+            return type(x), array_signature(np.asarray(x.as_quat()))
+        if type(x).__module__.startswith(TABLES):
+            own = sorted(attributes_of(x).items())
+            return type(x), *((name, self._content_of_table(y)) for name, y in own)
+        return identity(x)
 
     def _opaque(self, x: Any, path: str) -> Any:
         self.signature.append(identity(x))
