@@ -19,6 +19,7 @@ from .arrays import SEQUENCES, SymbolArray, TracedArray, holds_symbols, plain, r
 from .code_identity import MISSING, PLAIN, in_cell, origin, parts_of
 from .graph import called_by_user
 from .rotations import SymbolicRotation, is_single_rotation, of_scipy
+from .selected import refresh
 from .symbols import UntraceableError, caller
 
 DTYPES = {np.dtype(float), np.dtype(np.int64), np.dtype(bool)}
@@ -33,12 +34,18 @@ class ConstantArray(TracedArray):
         if out is not None:
             kwargs["out"] = tuple(map(_as_plain, out))
         result = getattr(ufunc, method)(*(array_of_list(_as_plain(x)) for x in inputs), **kwargs)
+        for x in out or ():
+            refresh(x)
         return visible(result) if out is None else out[0] if len(out) == 1 else out
 
     def __array_function__(self, func, types, args, kwargs):
         if any(map(_reveals, (args, kwargs))):
             return row_of(func, plain(args), plain(kwargs))
         return visible(func(*_as_plain(args), **_as_plain(kwargs)))
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        refresh(self)
 
     def __repr__(self):
         return repr(self.view(np.ndarray))

@@ -155,7 +155,9 @@ def possible_keys(key: Any, shape: tuple[int, ...]) -> list[tuple[Any, Any]] | N
 
 def _is_plain(x: Any) -> bool:
     ends = (x.start, x.stop, x.step) if isinstance(x, slice) else ()
-    return (type(x) is int or isinstance(x, (np.integer, slice))) and not any(isinstance(y, (Symbol, Condition)) for y in ends)
+    return (type(x) is int or isinstance(x, (np.integer, slice))) and not any(
+        isinstance(y, (Symbol, Condition)) for y in ends
+    )
 
 
 def _possible(i: Symbol, n: int) -> list[tuple[Any, int]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import operator
 import re
 import sys
 from collections.abc import Callable
@@ -193,7 +194,7 @@ def from_rotvec(rotvec, degrees=False):
 
 
 def from_euler(seq, angles, degrees=False):
-    if not re.fullmatch("[xyz]{1,3}|[XYZ]{1,3}", seq) or any(a == b for a, b in zip(seq, seq[1:])):
+    if not re.fullmatch("[xyz]{1,3}|[XYZ]{1,3}", seq) or any(map(operator.eq, seq, seq[1:])):
         raise ValueError(f"Expected a sequence of one to three axes that differ from their neighbours, got {seq!r}")
     values = _vector(angles, len(seq)) if len(seq) > 1 else [entries(angles).item()] if not np.ndim(angles) else []
     if not values:
@@ -292,7 +293,7 @@ class SymbolicRotation(metaclass=_OfScipy):
     @_method
     def as_euler(self, seq, degrees=False, *, suppress_warnings=False):
         del suppress_warnings  # with gimbal lock there is no result
-        if not re.fullmatch("[xyz]{3}|[XYZ]{3}", seq) or any(a == b for a, b in zip(seq, seq[1:])):
+        if not re.fullmatch("[xyz]{3}|[XYZ]{3}", seq) or any(map(operator.eq, seq, seq[1:])):
             raise ValueError(f"Expected three axes that differ from their neighbours, got {seq!r}")
         angles = self._angles(seq)
         return _array([180.0 / math.pi * x for x in angles] if degrees else angles, 3)

@@ -69,13 +69,13 @@ class _Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if threading.get_ident() != self._owner or not on_symbols():
             return self._function(*args, **kwargs)
-        given = (*args, *kwargs.values())
-        if any(isinstance(x, CALLABLES) for x in given):
+        values = (*args, *kwargs.values())
+        if any(isinstance(x, CALLABLES) for x in values):
             raise UntraceableError(
                 f"{public_name(self._function)} calls other functions and can not be traced{caller()}: write its steps"
                 " as a loop of constant length, or compute the result before the run"
             )
-        if any(map(depends, given)):
+        if any(map(depends, values)):
             _fill_table()
             if self._function not in arrays.ROWS:
                 raise UntraceableError(

@@ -84,7 +84,10 @@ def _interpolated(self: Any, x: Any) -> Any:
         if self.bounds_error:  # scipy raises
             require(both(invert(below), invert(above)))
             return values
-        ends = (np.broadcast_to(np.reshape(z, np.shape(z) and shape), shape).ravel().tolist() for z in (self._fill_value_below, self._fill_value_above))
+        ends = (
+            np.broadcast_to(np.reshape(z, np.shape(z) and shape), shape).ravel().tolist()
+            for z in (self._fill_value_below, self._fill_value_above)
+        )
         return [where(above, high, where(below, low, y)) for y, low, high in zip(values, *ends)]
 
     return _over(x, value, shape)

@@ -405,15 +405,18 @@ CASES = {
         SCIPY, "-self.g(t) * v", "law.g.c[:] = 5.0", setup="law.g = make_interp_spline([0, 1, 2, 3.0], np.ones(4))"
     ),
     "coefficients in a tuple": Case(
-        SCIPY, "-self.g(q) * v", "law.g._eval_args[1][:] = 5.0", setup="law.g = UnivariateSpline(np.arange(-3.0, 4), np.ones(7))"
+        SCIPY,
+        "-self.g(q) * v",
+        "law.g._eval_args[1][:] = 5.0",
+        setup="law.g = UnivariateSpline(np.arange(-3.0, 4), np.ones(7))",
     ),
-    "spline of a global": Case(
-        f"{SCIPY}G = splrep([0, 1, 2, 3.0], np.ones(4))", "-splev(t, G) * v", "G[1][:] = 5.0"
-    ),
+    "spline of a global": Case(f"{SCIPY}G = splrep([0, 1, 2, 3.0], np.ones(4))", "-splev(t, G) * v", "G[1][:] = 5.0"),
     "polynomial": Case("", "-self.g(v)", "law.g[1] = 5.0", setup="law.g = np.poly1d([1.0, 0.0])"),
     "polynomial of a global": Case("G = np.poly1d([1.0, 0.0])", "-G(v)", "G[1] = 5.0"),
     "function of scipy": Case(
-        "import scipy.linalg", "-scipy.linalg.solve(np.diag(1.0 + q**2), v)", "patch(scipy.linalg, 'solve', lambda A, b: 5.0 * b)"
+        "import scipy.linalg",
+        "-scipy.linalg.solve(np.diag(1.0 + q**2), v)",
+        "patch(scipy.linalg, 'solve', lambda A, b: 5.0 * b)",
     ),
     "name of a function of scipy": Case(
         "from scipy.linalg import solve", "-solve(np.diag(1.0 + q**2), v)", "solve = lambda A, b: 5.0 * b"

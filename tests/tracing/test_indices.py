@@ -33,6 +33,24 @@ def written_through(x):
     return np.concatenate([A.ravel(), row])
 
 
+def followed(x):
+    """A row is a view: it has what is written into the array later, and so have its own views."""
+    A = np.outer(x, [1.0, 2.0, 3.0])
+    i, B = place(x[0], 0), A[1:]
+    row, last = A[i], B[place(x[1], 0, 2)]
+    back = row[::-1]
+    A[1] = 7.0
+    A[:, 2] -= x[2]
+    B *= 2.0
+    A[place(x[2], 0)][1] = -3.0
+    np.fill_diagonal(A, 0.5)
+    C = np.arange(12.0).reshape(3, 2, 2)
+    inner = C[place(x[1], 0, 2)][place(x[0], 0, 1)]
+    C[1] = 9.0
+    C += 1.0
+    return np.concatenate([row, last, back, inner])
+
+
 def ring(x):
     buffer = np.zeros(3)
     for k in range(4):
@@ -43,10 +61,8 @@ def ring(x):
 def typed(x):
     i = place(x[0])
     count, flag = COUNTS[i], FLAGS[i]
-    results = [count // 2, count / 2, ~flag, isinstance(count, np.integer), COUNTS[count % 3] * 1.0, FLAGS[i] + COUNTS[i]]
-    return [float(y) if not hasattr(y, "graph") else y * 1.0 if not isinstance(y, bool) else y for y in results[:2]] + [
-        np.where(results[2], 2.0, 3.0), float(results[3]), *results[4:]
-    ]  # fmt: skip
+    results = [count // 2, count / 2, np.where(~flag, 2.0, 3.0), COUNTS[count % 3], flag + count]
+    return [*(1.0 * y for y in results), 1.0 * isinstance(count, np.integer)]
 
 
 def of_largest(x):
@@ -63,6 +79,7 @@ CASES = {
     "of symbols": lambda x: [x[place(x[0])], np.outer(x, x)[place(x[1]), place(x[2])]],
     "written": written,
     "written through a row": written_through,
+    "followed": followed,
     "ring": ring,
     "typed": typed,
     "of the largest": of_largest,
@@ -99,9 +116,7 @@ def test_out_of_range_numpy_raises():
 
 def test_an_index_makes_no_paths():
     """Ten unrelated indices of ten entries would be 10^10 paths."""
-    few, many = (
-        len(traced(lambda x, n=n: np.array([x[int(y) % 10] for y in x[:n]]), 10).graph.nodes) for n in (5, 10)
-    )
+    few, many = (len(traced(lambda x, n=n: np.array([x[int(y) % 10] for y in x[:n]]), 10).graph.nodes) for n in (5, 10))
     assert many < 3 * few
 
 

@@ -59,7 +59,8 @@ FROM_VECTOR = {
     "identity": lambda x: (R.identity() * R.from_rotvec(x)).as_quat() * isinstance(FIXED, R),
     "from a matrix": lambda x: R.from_matrix(R.from_rotvec(x).as_matrix()).as_quat(),
     "by module": lambda x: transform.Rotation.from_rotvec(x).as_quat(),
-    "by package": lambda x: scipy.spatial.transform.Rotation.from_rotvec(x).as_quat() * Rotation.from_quat(x[0] * x[0] * FIXED.as_quat() + [0, 0, 0, 1.0]).as_quat(),
+    "by package": lambda x: scipy.spatial.transform.Rotation.from_rotvec(x).as_quat(),
+    "by another name": lambda x: Rotation.from_quat(x[0] ** 2 * FIXED.as_quat() + [0, 0, 0, 1.0]).as_quat(),
 }  # fmt: skip
 
 
@@ -75,9 +76,11 @@ def test_rotations_of_vectors(name):
 
 def test_quaternions_of_any_length():
     rows = np.array([*RNG.normal(size=(20, 4)), *itertools.product((0.0, -0.0, 1e-9, -3.0), repeat=4)])
-    f = lambda x: np.concatenate([  # noqa: E731
-        R.from_quat(x).as_quat(), R.from_quat(x).as_quat(canonical=True), R.from_quat(x, scalar_first=True).as_matrix().ravel(),
-    ])  # fmt: skip
+
+    def f(x):
+        r = R.from_quat(x)
+        return np.concatenate([r.as_quat(), r.as_quat(canonical=True), *R.from_quat(x, scalar_first=True).as_matrix()])
+
     zero = ~rows.any(axis=1)
     found, good = outputs(f, rows)
     np.testing.assert_array_equal(good, ~zero)  # scipy raises for a quaternion of zeros
@@ -176,7 +179,9 @@ def test_other_threads_and_later_code_have_scipys_class():
     seen = []
 
     def ask():
-        seen.append((type(R.from_euler("z", 0.1)), type(R([0.0, 0.0, 0.0, 1.0])), isinstance(FIXED, R), len(R.random(3))))
+        seen.append(
+            (type(R.from_euler("z", 0.1)), type(R([0.0, 0.0, 0.0, 1.0])), isinstance(FIXED, R), len(R.random(3)))
+        )
 
     def f(x):
         thread = threading.Thread(target=ask)

@@ -47,11 +47,10 @@ from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.type_tests import refuse_identity_with_truth
 from geomctrl.tracing.untraceable_attribute import outside_of_the_law, unknown_object
 
-from .containers import CONTAINERS, content_of, differs, put_back, values_in
+from .containers import CONTAINERS, TABLES, content_of, differs, put_back, values_in
 
 MAX_THINGS = 10_000  # largest number of inspected objects
 PURE_MODULES = {"typing", "dataclasses"}  # modules whose objects have no side effects
-TABLES = "scipy.interpolate", "scipy.spatial.transform"  # also without side effects; their attributes are followed
 IMPURE = {"breakpoint", "eval", "exec", "globals", "input", "locals", "open", "__import__"}
 PRINTED = [getattr(builtins, name) for name in (*IMPURE, "print")]  # by value: an attribute, another name
 # With these, attributes are used without being named in code.

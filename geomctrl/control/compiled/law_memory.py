@@ -131,8 +131,9 @@ class Cell:
             if type(x) is type(y) and x == y:
                 return np.array([k, *[0.0] * (self.size - 1)], float)
         index = [len(self.values)] if self.values else []
-        if self.dtype == ROTATION or quaternion(x) is not None:
-            return np.array([*index, *quaternion(x)], float) if self.dtype == ROTATION and quaternion(x) else None
+        q = quaternion(x)
+        if self.dtype == ROTATION or q is not None:
+            return np.array([*index, *q], float) if self.dtype == ROTATION and q is not None else None
         kind = CLASSES.index(type(x)) if type(x) in CLASSES else None
         if np.shape(x) != self.shape or getattr(x, "dtype", None) != self.dtype if kind is None else self.shape != ():
             return None

@@ -32,14 +32,14 @@ from geomctrl.tracing.code_identity import (
 from geomctrl.tracing.constant_arrays import visible
 from geomctrl.tracing.patched_numpy import replacement_of
 from geomctrl.tracing.rebinding import empty_cells, rebind
-from geomctrl.tracing.rotations import is_rotation, is_single_rotation, of_quaternion
+from geomctrl.tracing.rotations import is_single_rotation, of_quaternion
 from geomctrl.tracing.symbols import UntraceableError, as_numpy, as_python, is_symbol
 from geomctrl.tracing.untraceable import reraise_untraceable
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
-from .containers import array_signature, is_named_tuple, key_signature, storage
+from .containers import TABLES, array_signature, is_named_tuple, key_signature, storage, table_signature
 from .contents import LAW, SideEffectError, content, difference, put_back, require_overwritten
-from .external_state import LIBRARY, MAX_THINGS, PRINTED, TABLES, ExternalState
+from .external_state import LIBRARY, MAX_THINGS, PRINTED, ExternalState
 from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
 from .robot_numbers import copy_of_robot
 
@@ -216,8 +216,8 @@ class SymbolicCopies:
         """The memory of a law is part of the state, not of the signature or the numbers."""
         self.signature.append((path, cell, tuple(map(type, cell.values))))
         mark, clone = len(self.signature), x
-        if self.memory is not None:
-            clone = x if cell.values else self.memory.value(path.removeprefix(LAW))
+        if self.memory is not None and not cell.values:
+            clone = self.memory.value(path.removeprefix(LAW))
         if isinstance(x, np.ndarray):
             clone = x.copy() if isinstance(clone, np.ndarray) and clone is x else clone
             if cell.replaced:  # whether other names have the same array has no effect, as long as nobody writes into it
@@ -318,10 +318,8 @@ class SymbolicCopies:
         self._copied_functions.append(x)
         cells = empty_cells(x)
         clone = self._begin(x, rebind(x, closure=cells), identity(x.__code__))
-        clone.__defaults__, clone.__kwdefaults__ = (
-            self.of(x.__defaults__, f"{path}.__defaults__"),
-            self.of(x.__kwdefaults__, f"{path}.__kwdefaults__"),
-        )
+        clone.__defaults__ = self.of(x.__defaults__, f"{path}.__defaults__")
+        clone.__kwdefaults__ = self.of(x.__kwdefaults__, f"{path}.__kwdefaults__")
         for name, cell, original in zip(x.__code__.co_freevars, cells, x.__closure__ or ()):
             try:
                 cell.cell_contents = self.of(original.cell_contents, f"{path}.{name}")
@@ -372,30 +370,14 @@ class SymbolicCopies:
 
     def _rotation(self, x: Any, path: str) -> Any:
         """A rotation of scipy, which does not change; its quaternion's numbers are symbols like those of an array."""
-        q = x.as_quat()
-        self._kept.append(q)
+        self._kept.append(q := x.as_quat())
         numbers = self.of(q, f"{path}.as_quat()")
         return self._begin(x, of_quaternion(numbers.tolist()) if self.symbolic else x)
 
     def _table(self, x: Any) -> Any:
         """A spline or table of scipy itself, because calls do not change it; its numbers are constants."""
-        self.signature.append(self._content_of_table(x))
+        self.signature.append(table_signature(x))
         return self._begin(x, x)
-
-    def _content_of_table(self, x: Any) -> Any:
-        self._kept.append(x)
-        if issubclass(type(x), PLAIN):
-            return plain_value(x)
-        if isinstance(x, np.ndarray):
-            return array_signature(x)
-        if isinstance(x, (tuple, list)):
-            return type(x), *map(self._content_of_table, x)
-        if is_rotation(x):
-            return type(x), array_signature(np.asarray(x.as_quat()))
-        if type(x).__module__.startswith(TABLES):
-            own = sorted(attributes_of(x).items())
-            return type(x), *((name, self._content_of_table(y)) for name, y in own)
-        return identity(x)
 
     def _opaque(self, x: Any, path: str) -> Any:
         self.signature.append(identity(x))
@@ -416,22 +398,15 @@ class SymbolicCopies:
 
 
 MAKERS: dict[type, Callable[[SymbolicCopies, Any, str], Any]] = {
-    type(np.where): SymbolicCopies._root,
     np.ndarray: SymbolicCopies._array,
     SymbolArray: SymbolicCopies._opaque,
     list: SymbolicCopies._list,
     deque: SymbolicCopies._deque,
     tuple: SymbolicCopies._tuple,
-    dict: SymbolicCopies._dict,
-    types.MappingProxyType: SymbolicCopies._dict,
     types.FunctionType: SymbolicCopies._function,
     types.MethodType: SymbolicCopies._method,
     functools.partial: SymbolicCopies._partial,
     np.random.Generator: SymbolicCopies._generator,
-    type: SymbolicCopies._root,
-    types.ModuleType: SymbolicCopies._root,
-    types.BuiltinFunctionType: SymbolicCopies._root,
-    defaultdict: SymbolicCopies._dict,
-    OrderedDict: SymbolicCopies._dict,
-    Counter: SymbolicCopies._dict,
+    **dict.fromkeys((dict, types.MappingProxyType, defaultdict, OrderedDict, Counter), SymbolicCopies._dict),
+    **dict.fromkeys((type, types.ModuleType, types.BuiltinFunctionType, type(np.where)), SymbolicCopies._root),
 }

@@ -25,6 +25,7 @@ from geomctrl.lie.contract import rotation
 from geomctrl.tracing.arrays import SymbolArray, symbol_array
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.requirements import requirements
+from geomctrl.tracing.selected import follows
 from geomctrl.tracing.symbols import (
     Graph,
     UntraceableError,
@@ -252,6 +253,9 @@ class LoopTrace(TraceOfMonitors):
         if grows:
             return {}
         values = {path: value_at(self.law, path) for path, cell in memory.cells.items() if cell.size}
+        for path, x in values.items():
+            if isinstance(x, np.ndarray) and follows(x):
+                raise UntraceableError(f"{LAW}{path} is a part of another array after the call: copy it")
         check_sharing({f"{LAW}{p}": x for p, x in values.items() if isinstance(x, np.ndarray)}, self.copies.filled)
         return {path: memory.numbers(path, x) for path, x in values.items()}
 
