@@ -57,8 +57,8 @@ def refuse_scipy() -> None:
     while frame is not None and (module := frame.f_globals.get("__name__", "")).startswith(("numpy.", "scipy.")):
         if module.startswith("scipy."):
             raise UntraceableError(
-                f"scipy gets a number that depends on the state{caller()}: import scipy's functions and classes at the"
-                " top of the module, where tracing replaces those that it supports"
+                f"scipy gets a number that depends on the state{caller()}: only what tracing/README.md lists of scipy"
+                " can be traced, if the law's module imports it at the top"
             )
         frame = frame.f_back
 

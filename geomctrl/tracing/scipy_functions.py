@@ -217,6 +217,23 @@ def block_diag(*arrs):
     return out
 
 
+def lfilter(b, a, x, axis=-1, zi=None):
+    """The filter in transposed direct form II along an axis."""
+    b, a = (np.atleast_1d(np.asarray(entries(y))) for y in (b, a))
+    n = max(len(b), len(a))
+    b, a = (np.append(y, np.zeros(n - len(y))) / a[0] for y in (b, a))
+    signal = np.moveaxis(entries(x), axis, 0)
+    memory = np.zeros((n - 1, *signal.shape[1:])) if zi is None else np.moveaxis(entries(zi), axis, 0)
+    memory, filtered = list(memory), []
+    for sample in signal:
+        y = b[0] * sample + (memory[0] if memory else 0.0)
+        following = [*memory[1:], np.zeros(np.shape(sample))]
+        memory = [b[k + 1] * sample - a[k + 1] * y + following[k] for k in range(n - 1)]
+        filtered.append(y)
+    result = np.moveaxis(np.array(filtered, object), 0, axis)
+    return result if zi is None else (result, np.moveaxis(np.array(memory, object), 0, axis))
+
+
 SCIPY: dict[str, Callable[..., Any]] = {
     "scipy.linalg.solve": solve,
     "scipy.linalg.inv": lambda a, overwrite_a=False, check_finite=True: linear_algebra.inverse(a),
@@ -231,8 +248,9 @@ SCIPY: dict[str, Callable[..., Any]] = {
     "scipy.linalg.solve_triangular": solve_triangular,
     "scipy.linalg.block_diag": block_diag,
     "scipy.interpolate.splev": splev,
+    "scipy.signal.lfilter": lfilter,
 }
-UNCHECKED = ("block_diag", "splev")
+UNCHECKED = ("block_diag", "splev", "lfilter")
 
 
 def _fill_table() -> None:

@@ -7,6 +7,7 @@ polynomial evaluated.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import SymbolArray, has_symbols, symbol_array
+from .arrays import SymbolArray, has_symbols, operand, symbol_array
 from .choices import entries
 from .operators import modulo
 from .requirements import require
@@ -126,7 +127,51 @@ def _univariate(self: Any, x: Any, nu: int = 0, ext: Any = None) -> Any:
     return splev(x, self._eval_args, nu)
 
 
+def _each(function: Callable[..., Any], *arrays: Any) -> Any:
+    return np.frompyfunc(function, len(arrays), 1)(*map(operand, arrays))
+
+
+def _on_grid(self: Any, xi: Any, method: Any = None) -> Any:
+    """A call of RegularGridInterpolator: linear along one axis after the other."""
+    if (method or self.method) != "linear" or np.size(self.values) > MAX_CHOICES:
+        raise UntraceableError(
+            f"RegularGridInterpolator can be traced only if it is linear, with at most {MAX_CHOICES} values{caller()}"
+        )
+    points = (
+        np.stack(np.broadcast_arrays(*map(entries, xi)), -1) if isinstance(xi, tuple) else np.atleast_2d(entries(xi))
+    )
+    grid, values = [_knots(x) for x in self.grid], np.asarray(self.values, float)
+    if points.shape[-1] != len(grid):
+        raise ValueError(f"expected points of {len(grid)} coordinates, got shape {points.shape}")
+    shape = values.shape[len(grid) :]
+
+    def at(point: list[Any]) -> list[Any]:
+        inside, table = True, values.astype(object)
+        for x, knots in zip(point, grid):
+            part, low, high = (x - knots[0]) / (knots[1] - knots[0]), table[0], table[1]
+            for k in range(1, len(knots) - 1):
+                later = relation("le", knots[k], x)
+                part = where(later, (x - knots[k]) / (knots[k + 1] - knots[k]), part)
+                low, high = (
+                    _each(lambda a, b, later=later: where(later, a, b), *pair)
+                    for pair in ((table[k], low), (table[k + 1], high))
+                )
+            table = _each(lambda a, b, part=part: a * (1.0 - part) + b * part, low, high)
+            inside = both(inside, both(relation("le", knots[0], x), relation("le", x, knots[-1])))
+        results = np.ravel(operand(table)).tolist()
+        if self.bounds_error:  # scipy raises
+            require(inside)
+        elif self.fill_value is not None:
+            missing = functools.reduce(both, (relation("eq", x, x) for x in point))
+            results = [where(inside, y, where(missing, self.fill_value, np.nan)) for y in results]
+        return results
+
+    rows = points.reshape(-1, len(grid)).tolist()
+    return symbol_array([y for row in rows for y in at(row)], (*points.shape[:-1], *shape)).view(SymbolArray)
+
+
 CALLED = {
+    "scipy.interpolate.RegularGridInterpolator": _on_grid,
     "scipy.interpolate.PPoly": _polynomials,
     "scipy.interpolate.BSpline": _bspline,
     "scipy.interpolate.interp1d": _interpolated,

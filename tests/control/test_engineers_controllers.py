@@ -311,7 +311,7 @@ class AttitudeOfTheTool(Law):
 
 class FilterWithMedian(Law):
     def setup(self):
-        self.past, self.friction = deque([np.zeros(2)] * 5, maxlen=5), np.poly1d([0.5, 0.0, 1.0, 0.0])
+        self.past, self.friction = deque([np.zeros(2) for _ in range(5)], maxlen=5), np.poly1d([0.5, 0.0, 1.0, 0.0])
 
     def tau(self, t, q, v):
         self.past.append(v)

@@ -1,5 +1,7 @@
 """scipy's splines and tables on symbols agree with scipy: inside, at knots, outside and for nan."""
 
+import itertools
+
 import numpy as np
 import pytest
 from compiled_functions import in_numpy, outputs, require_same
@@ -74,7 +76,7 @@ def test_outside_its_bounds_a_table_that_raises_has_no_result():
     "table",
     [
         *(interp1d(X, Y[:, 0], kind="nearest"), CubicSpline(X, Y.T, axis=1), make_interp_spline(X, Y.T, axis=1)),
-        UnivariateSpline(X, Y[:, 0], ext="zeros"),
+        *(UnivariateSpline(X, Y[:, 0], ext="zeros"), interpolate.RegularGridInterpolator([X], Y, method="nearest")),
     ],
 )
 def test_other_tables_are_refused(table):
@@ -91,6 +93,26 @@ def test_curves_of_splprep_and_columns_of_a_table():
 
     rows = ROWS[(ROWS[:, 0] >= X[0]) & (ROWS[:, 0] <= X[-1])]
     np.testing.assert_allclose(outputs(f, rows)[0], in_numpy(f, rows), rtol=1e-11, atol=1e-11)
+
+
+GRID = ([-1.0, 0.0, 0.7], [0.0, 0.5, 1.0, 3.0])
+MAP = np.random.default_rng(9).normal(size=(3, 4, 2))
+
+
+@pytest.mark.parametrize("options", [{}, {"bounds_error": False}, {"bounds_error": False, "fill_value": None}])
+def test_tables_of_two_variables(options):
+    table = interpolate.RegularGridInterpolator(GRID, MAP, **options)
+
+    def f(x):
+        return np.concatenate([table(x).ravel(), table((x[0], [x[1], 0.2])).ravel(), table([[0.1, x[1]], x]).ravel()])
+
+    sides = [*GRID[0], -0.3, 0.2, -1.5, 0.8, np.nan], [*GRID[1], 0.2, 2.9, -0.1, 3.1, np.nan]
+    rows = np.array(list(itertools.product(*sides)))
+    inside = (rows >= [-1.0, 0.0]).all(axis=1) & (rows <= [0.7, 3.0]).all(axis=1)
+    found, good = outputs(f, rows)
+    np.testing.assert_array_equal(good, True if options else inside)
+    expected = in_numpy(f, rows[good])
+    np.testing.assert_allclose(found[good], expected, rtol=1e-13, atol=1e-13)
 
 
 def test_scipy_is_what_it_was():

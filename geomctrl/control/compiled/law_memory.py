@@ -78,7 +78,7 @@ class Cell:
     shape: tuple[int, ...] | None = None
     kinds: frozenset[int] = frozenset()
     dtype: np.dtype | None = None
-    replaced: bool = False  # the law assigns a new array or container instead of writing into it
+    replaced: bool = False  # the law assigns a new object instead of writing into the array
 
     @property
     def numbers(self) -> int:
@@ -288,7 +288,7 @@ def restore(root: Any, cells: Mapping[str, Cell], values: Mapping[str, Any]) -> 
 
 
 def changed_leaves(path: str, before: Any, now: Any, contents: Mapping[int, Any]) -> Iterator[tuple[str, Any, bool]]:
-    """(path, value, whether a container or array) of every replaced object; contents: earlier ones, by id."""
+    """(path, value, whether a container) of every replaced object; contents: earlier contents of containers, by id."""
     if before is now:
         return
     kind = type(now)
@@ -310,7 +310,7 @@ def changed_leaves(path: str, before: Any, now: Any, contents: Mapping[int, Any]
             " dict, deque or NamedTuple of constant length from the start"
         )
     else:
-        yield path, now, isinstance(now, np.ndarray)
+        yield path, now, False
 
 
 OTHERS = (list, tuple, dict, deque, set, frozenset)  # containers

@@ -220,13 +220,10 @@ class SymbolicCopies:
             clone = self.memory.value(path.removeprefix(LAW))
         if isinstance(x, np.ndarray):
             clone = x.copy() if isinstance(clone, np.ndarray) and clone is x else clone
-            if cell.replaced:  # whether other names have the same array has no effect, as long as nobody writes into it
-                self._kept.append(x)
-            elif id(x) in self._copies:
+            if id(x) in self._copies:
                 raise UntraceableError(f"{path} is an array that a call changes under another name too: copy it")
-            else:
-                self._remembered_ids.add(id(x))
-                self._begin(x, clone)
+            self._remembered_ids.add(id(x))
+            self._begin(x, clone)
             entries = clone.copy() if clone.dtype != object else clone.view(np.ndarray).ravel().tolist()
             self.filled.append((clone, path, entries))
             self.is_copy(clone, x)
