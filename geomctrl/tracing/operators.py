@@ -173,6 +173,8 @@ def _operator(operation: Any, rule: Any, partial: Any = None, swapped: bool = Fa
 
     def method(self: Symbol, other: Any) -> Any:
         if not is_number(other):
+            if isinstance(other, complex):
+                raise UntraceableError(f"complex numbers can not be traced{caller()}: write np.cos, np.sin, np.arctan2")
             return NotImplemented
         refuse_loops(self, other)
         refuse_narrow(self, other)

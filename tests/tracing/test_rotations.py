@@ -116,7 +116,8 @@ def test_single_axes_and_gimbal_lock():
 
 MATRICES = [R.from_rotvec(x).as_matrix() for x in VECTORS]
 MATRICES += [np.diag(x) for x in ((1.0, 1.0, 1.0), (1.0, -1.0, -1.0), (-1.0, 1.0, -1.0), (-1.0, -1.0, 1.0))]
-MATRICES += [np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])]
+MATRICES += [x[np.array([2, 0, 1])] for x in (np.eye(3), np.diag([1.0, -1.0, -1.0]))]  # ties of the largest number
+MATRICES += [MATRICES[-2].T, MATRICES[-1].T]
 BAD = [np.diag([1.0, 1.0, -1.0]), np.zeros((3, 3)), np.eye(3) + 1e-9 * np.eye(3)[::-1], 1.1 * np.eye(3)]
 BAD += [np.full((3, 3), np.nan)]
 

@@ -5,7 +5,7 @@
 Plain Python with loops of fixed length, numpy and math, `so3`, `se3` and groups, the terms of a robot and the bundled
 references can be traced. A law that branches on the state runs once for each path through it, at most 256. On a path
 that raises or prints it has no result, and Python makes that call. Other code raises `UntraceableError` with file and
-line: scipy inside the law, random numbers, memory in attributes. Constants of the law (gains, parameters, the model)
+line: most functions of scipy, random numbers, memory in attributes. Constants of the law (gains, parameters, the model)
 keep the values that they had at compilation.
 """
 
