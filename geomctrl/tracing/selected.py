@@ -104,6 +104,10 @@ def refresh(array: np.ndarray) -> None:
             refresh(part)
 
 
-def follows(array: np.ndarray) -> bool:
+def follows(array: Any) -> bool:
     """Whether an array is such a part, or a view of one."""
-    return "selection" in getattr(owner_of(array), "__dict__", {})
+    while isinstance(array, np.ndarray):
+        if "selection" in getattr(array, "__dict__", {}):
+            return True
+        array = np.ndarray.base.__get__(array)
+    return False

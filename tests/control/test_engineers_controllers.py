@@ -532,7 +532,22 @@ class IntegratesAllTheTime(Law):
         return 10.0 * (GOAL - q) - 2.0 * v + self.integral
 
 
+class KeepsARow(Law):
+    """In Python the row changes with the array."""
+
+    def setup(self):
+        self.buffer, self.row, self.k = np.zeros((3, 2)), np.zeros(2), 0
+
+    def tau(self, t, q, v):
+        self.buffer[self.k % 3] = q
+        if t > 0.1:
+            self.row = self.buffer[(self.k + 1) % 3]
+        self.k += 1
+        return 10.0 * (GOAL - q) - 2.0 * v - self.row
+
+
 REFUSED = {
+    KeepsARow: r"controller.row is a part of another array after the call: copy it, in .*, line \d+",
     Logs: r"controller.log changes its length during a call, in .*test_engineers_controllers.py, line \d+",
     IntegratesAllTheTime: r"integral changes during a call, in .*, line \d+: .*control_dt",
 }

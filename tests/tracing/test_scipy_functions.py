@@ -117,6 +117,14 @@ def test_ranks_below_full_are_computed_by_numpy():
     np.testing.assert_array_equal(call(rows), [f(x) for x in rows])
 
 
+def test_condition_numbers_near_singular_are_computed_by_numpy():
+    """Their digits are those of rounding."""
+    f = lambda x: np.linalg.cond(x.reshape(2, 2))  # noqa: E731
+    rows = np.array([[1.0, 2.0, 2.0, 4.0], [1.0, 2.0, 2.0, 4.0 + 1e-9], [0.0] * 4, [1.0, 0.0, 0.0, 2.0]])
+    assert outputs(lambda x: [f(x)], rows)[1].tolist() == [False, False, False, True]
+    np.testing.assert_array_equal(trace(f, 4).to_llvm()(rows), [f(x) for x in rows])
+
+
 def test_singular_values_of_every_size():
     for m, n in ((1, 1), (1, 4), (2, 2), (6, 6), (6, 7), (4, 3)):
         scales = 10.0 ** np.vstack([np.zeros(m * n), RNG.uniform(-4, 4, (5, m * n))])

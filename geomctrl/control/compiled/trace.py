@@ -255,7 +255,7 @@ class LoopTrace(TraceOfMonitors):
         values = {path: value_at(self.law, path) for path, cell in memory.cells.items() if cell.size}
         for path, x in values.items():
             if isinstance(x, np.ndarray) and follows(x):
-                raise UntraceableError(f"{LAW}{path} is a part of another array after the call: copy it")
+                raise UnsupportedMemoryError(f"{path} is a part of another array after the call: copy it")
         check_sharing({f"{LAW}{p}": x for p, x in values.items() if isinstance(x, np.ndarray)}, self.copies.filled)
         return {path: memory.numbers(path, x) for path, x in values.items()}
 
