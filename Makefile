@@ -21,7 +21,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-all soak bench lint docs docs-links robots mjcfs cross numpy1 peers minimum test-pythons test-some cuda-tools build-tools clean
+.PHONY: help demo test test-all soak bench lint lint-style lint-layers lint-types lint-dead-code lint-spelling lint-prose docs docs-links robots mjcfs cross numpy1 peers minimum test-pythons test-some cuda-tools build-tools clean
 
 help:
 	@echo "make demo      a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
@@ -70,13 +70,26 @@ bench: $(STAMPS)/bench
 	$(BIN)/python experiments/benchmarks/collect.py
 	$(BIN)/python experiments/studies/controllers.py
 
-lint: $(STAMPS)/dev
+# pyright first, because it takes as long as the others together: `make -j2 lint` runs them beside it
+lint: lint-types lint-style lint-layers lint-dead-code lint-spelling lint-prose
+
+lint-types: $(STAMPS)/dev
+	$(BIN)/python .ci/tree.py out/tree-types $(abspath $(BIN))/pyright --pythonpath $(abspath $(BIN))/python
+
+lint-style: $(STAMPS)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/python .ci/tree.py out/tree $(abspath $(BIN))/lint-imports
-	$(BIN)/python .ci/tree.py out/tree $(abspath $(BIN))/pyright --pythonpath $(abspath $(BIN))/python
+
+lint-layers: $(STAMPS)/dev
+	$(BIN)/python .ci/tree.py out/tree-layers $(abspath $(BIN))/lint-imports
+
+lint-dead-code: $(STAMPS)/dev
 	$(BIN)/vulture
+
+lint-spelling: $(STAMPS)/dev
 	$(BIN)/codespell
+
+lint-prose: $(STAMPS)/dev
 	$(BIN)/python .ci/prose.py
 
 docs: $(STAMPS)/docs

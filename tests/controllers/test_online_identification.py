@@ -74,7 +74,7 @@ def test_forgetting_follows_a_load_that_is_dropped():
     mass = run.signals["parameters"][:, 0]
     assert mass[399] == pytest.approx(1.4, abs=0.02)
     assert mass[-1] == pytest.approx(1.0, abs=0.05)
-    kept = run_of(law(), plant, 2.0, compiled=True, monitors=None).signals["parameters"][-1, 0]
+    kept = run_of(law(memory=1e3), plant, 2.0, compiled=True, monitors=None).signals["parameters"][-1, 0]
     assert abs(kept - 1.0) > 0.05, "without forgetting it is somewhere between"
 
 

@@ -227,7 +227,7 @@ def test_auto_in_fit_is_what_choose_prior_says():
 
 def test_identify_chooses_what_it_is_not_told():
     robot = models.two_link()
-    _, _, data = simulated(robot, noise=0.05, seconds=20.0)
+    _, _, data = simulated(robot, noise=0.05, seconds=12.0)
     raw = Dataset(data.t, data.q, data.tau)
     report = identify(off(robot), raw, filtering=Filtering(cutoff=5.0))
     assert "samples left out of the fit" in report.notes["prior"]

@@ -181,7 +181,9 @@ def test_effort_limits_of_zero_are_unknown_and_spikes_are_left_out_when_asked(tm
     tau[500::800, 0] += 60.0
     log = Dataset(data.t, data.q, tau)
     dirty, clean = (
-        identify(zero, log, filtering=Filtering(15.0, outliers=o, alike=False), validation=Validation(None))
+        identify(
+            zero, log, method="ols", filtering=Filtering(15.0, outliers=o, alike=False), validation=Validation(None)
+        )
         for o in (None, 8.0)
     )
     assert not any("saturated" in line for line in dirty.training.history)
