@@ -25,7 +25,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 help:
 	@echo "make demo      a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
-	@echo "make test      the quick tests on all cores, seven minutes on two (WORKERS=0: in one process, for debuggers)"
+	@echo "make test      the quick tests on all cores, some minutes on two (WORKERS=0: in one process, for debuggers)"
 	@echo "make test-all  all tests, three quarters of an hour on two cores (make robots first: real URDFs as well)"
 	@echo "make soak      random URDF files, robots, closed loops and sweeps that are killed, for SOAK_MINUTES=$(SOAK_MINUTES)"
 	@echo "make bench     start-up, speed against Pinocchio, dynibo, MuJoCo, scipy and exudyn (a quarter of an hour; BENCH_OPTIONS=--quick)"
@@ -145,10 +145,15 @@ $(STAMPS)/core: $(STAMPS)/venv pyproject.toml
 	@$(PIP) install --editable .
 	@touch $@
 
+# the extras dev and docs contain test, which contains view
+WITHIN_dev := test view
+WITHIN_docs := test view
+WITHIN_test := view
+
 $(STAMPS)/test $(STAMPS)/robots $(STAMPS)/cross $(STAMPS)/cuda-tools $(STAMPS)/bench $(STAMPS)/docs $(STAMPS)/view $(STAMPS)/dev: $(STAMPS)/%: $(STAMPS)/venv pyproject.toml
 	@echo "installing geomctrl[$*]"
 	@$(PIP) install --editable '.[$*]'
-	@touch $@ $(STAMPS)/core
+	@touch $@ $(addprefix $(STAMPS)/,core $(WITHIN_$*))
 
 $(STAMPS)/numpy1: $(STAMPS)/venv
 	@echo "installing numpy 1.26 beside"

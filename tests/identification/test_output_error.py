@@ -59,7 +59,7 @@ def test_the_simulated_loop_is_the_one_that_made_the_log():
     """Another integrator, law and delay of the library: positions and torques agree, for delays of parts of a
     sample, too.
     """
-    data, run = servo_log(PERIOD, 1.0, delay=0.0026, steps=20, ki=50.0)
+    data, run = servo_log(PERIOD, 0.4, delay=0.0026, steps=20, ki=50.0)
     loop = ServoLoop(MOTION, KP, KD, 50.0, period=PERIOD, delay=0.0026)
     dynamics, of = Dynamics(MODEL, TRUTH), loop._running(ARM, data.t)
     own = simulated(dynamics, of, schedule(PERIOD, 0.0026, 8), len(data), run.q[0], run.v[0], np.zeros(2))

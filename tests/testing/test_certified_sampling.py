@@ -60,7 +60,7 @@ def law(arm):
 
 def test_a_linear_loop_has_the_largest_period_of_its_matrix():
     exact = largest_exact_dt()
-    options = {"outside": (0.1, 0.1), "budget": 3000}
+    options = {"outside": (0.3, 0.3), "budget": 600}
     assert testing.certify_sampled(Linear(), SLIDER, (1.0, 1.0), 0.8 * exact, **options)
     false = testing.certify_sampled(Linear(), SLIDER, (1.0, 1.0), 1.3 * exact, **options)
     assert false.status == "refuted"
