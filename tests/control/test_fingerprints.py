@@ -148,3 +148,7 @@ def test_the_fingerprint_names_what_was_replaced(monkeypatch):
     assert list(fingerprint(make)) == ["", make.__qualname__.replace("<locals>.", "")]
     monkeypatch.setattr(gc.Robot, "gravity_force", lambda self, q: 0.0 * q)
     assert "geomctrl.robot.Robot.gravity_force" in fingerprint(make)
+    code, created = compile("def gravity_force(self, q): return 0.0 * q", "elsewhere.py", "exec"), {}
+    exec(code, vars(sys.modules["geomctrl.robot"]), created)  # a function in the library's own module, by its globals
+    monkeypatch.setattr(gc.Robot, "gravity_force", created["gravity_force"])
+    assert "geomctrl.robot.Robot.gravity_force" in fingerprint(make)
