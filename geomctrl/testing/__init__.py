@@ -49,6 +49,7 @@ NAMES = {
     "certify_sampled": "tubes.held",
     "contraction_rate": "contraction",
     "exponential_rate": "stability",
+    "find_lyapunov": "lyapunov_finding",
     "input_to_state_gain": "stability",
     "largest_certified_control_dt": "tubes.held",
     "largest_control_dt": "sampled",

@@ -11,6 +11,7 @@ from .lyapunov import assert_lyapunov as assert_lyapunov
 from .lyapunov import lyapunov_at as lyapunov_at
 from .lyapunov_certificates import certify_lyapunov as certify_lyapunov
 from .lyapunov_certificates import region_of_attraction as region_of_attraction
+from .lyapunov_finding import find_lyapunov as find_lyapunov
 from .lyapunov_rechecks import recheck_lyapunov as recheck_lyapunov
 from .passivity import assert_passive_port as assert_passive_port
 from .passivity import passivity_index as passivity_index

@@ -16,17 +16,17 @@ from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 from geomctrl.tracing.proofs.identities import degree_in
-from geomctrl.tracing.proofs.interpreted import enclosed, valued
+from geomctrl.tracing.proofs.interpreted import enclosed
 from geomctrl.tracing.proofs.substitution import substituted
 from geomctrl.tracing.symbols import add, mul, neg, sub
 
 from .certificates import arguments, validity
 from .certificates.arguments import half_axes, half_widths, share
-from .certificates.branching import Progress, Task, no_progress, prove
+from .certificates.branching import Outcome, Progress, Task, no_progress
 from .certificates.certificate import PROVED, REFUTED, UNDECIDED, Claim, LyapunovCertificate, Violation
+from .certificates.conditions import NEGLIGIBLE, Conditions
 from .certificates.equations import equations
 from .certificates.level_sets import (
-    SHARES,
     largest_level,
     least_on_boundary,
     lower_value,
@@ -34,13 +34,13 @@ from .certificates.level_sets import (
     max_in_ball,
 )
 from .certificates.quadratic import Bounds, Boxes, lengths
+from .certificates.running import ProofRunner
 from .certificates.searching import LargestExcess, search, zero_on_surface
 from .evidence import record
 from .settings import Box, Budget, box_of, budget_of
 
 PHYSICAL_INERTIAS_NOTE = "each body of the true robot has a positive definite inertia that a rigid body can have"
 STABLE = "so it is stable; attraction also needs LaSalle's theorem: no other motion stays in {which} = 0"
-NEGLIGIBLE = 1e-12  # relative to V or V' at a corner of the box
 UNLIKELY_BOXES = 4_000  # budget for an inequality that is probably undecidable
 SHELL_FRACTION = 0.1  # fraction of the box beyond which V and V' must not vanish
 
@@ -121,7 +121,12 @@ def certify_lyapunov(
     levels = flag("levels", levels)
     asked = CertificateRequest(controller, plant, box, outside, parameters, rate, offset, budget)
     with progress_function(progress, "certifying") as report:
-        certificate = asked.certificate([asked.positive(), asked.moving_at_rest() or asked.decreasing(report)])
+        certificate = asked.certificate(
+            [
+                asked.run.answer(asked.positive),
+                asked.run.answer(lambda: asked.moving_at_rest() or asked.decreasing(report)),
+            ]
+        )
     if certificate.proved and levels and not asked.bounded:  # a bounded time interval implies nothing about later times
         asked.levels(certificate)
     return asked.recorded(certificate)
@@ -167,20 +172,24 @@ def region_of_attraction(
         raise ArgumentError(f"box: expected a Box without `times`, because those end, got {shown(box)}")
     asked = CertificateRequest(controller, plant, box, outside, parameters, rate, offset, budget)
     moving = asked.moving_at_rest()
-    certificate = asked.certificate([asked.positive()] if moving is None else [asked.positive(), moving])
+    certificate = asked.certificate(
+        [asked.run.answer(asked.positive)] if moving is None else [asked.positive(), moving]
+    )
     if certificate.proved:
         asked.within_level(certificate)
     return asked.recorded(certificate)
 
 
-class CertificateRequest:
+class CertificateRequest(Conditions):
     """The claims of a certificate, with checked arguments and the equations of the loop."""
 
     def __init__(
         self, controller: Any, plant: Any, box: Any, outside: Any, parameters: Any, rate: float, offset: float,
         budget: Any,
     ):  # fmt: skip
+        given = controller, plant, box, outside, parameters, rate, offset, 1
         plant, box, self.budget = plant_of("plant", plant, state=False), box_of(box), budget_of(budget)
+        self.run = ProofRunner(self.budget, given, self.statements)
         robot, times, self.seed = plant.robot, box.times, self.budget.seed
         arguments.require_autonomous(controller, plant)
         self.desired = None if box.equilibrium is not None else arguments.moving_reference(controller)
@@ -225,56 +234,6 @@ class CertificateRequest:
         if not validity.exists(self.e, self.box):
             claims.append(self.existing())
         return LyapunovCertificate(self.name, self.domain, claims, self.e.lemmas, self.e.form, self.e)
-
-    def is_zero_at_rest(self) -> bool:
-        """Whether V is shown to be zero at the equilibrium.
-
-        This is required for all robots, or only for the model if the claim has `outside` or `offset`.
-        """
-        p = (self.box.p_lo, self.box.p_hi) if self.everywhere else self.model(self.box)
-        return validity.vanishes(self.e, self.e.loop.value, *p)
-
-    def zero_at_rest(self) -> Claim:
-        """The refuted or undecided claim that V is zero at the equilibrium, without which V > 0 proves nothing."""
-        e, (p, _) = self.e, self.model(self.box)
-        low, high = (float(x[0, 0]) for x in validity.at_rest(e, [e.loop.value], p, p))
-        least = NEGLIGIBLE * self.size(self.bounds(e.value))
-        statement, rest = "V is zero at the equilibrium", self.state(np.zeros(2 * e.n), p[0], max(low, -high))
-        if low > least or high < -least:
-            return Claim(f"{statement}: it is {low:.6g}", REFUTED, counterexample=rest)
-        return Claim(statement, UNDECIDED, nearly=f"V lies between {low:.3g} and {high:.3g} there")
-
-    def moving_at_rest(self) -> Claim | None:
-        """The refuted claim of V' < 0 if the robot accelerates at the set point, where V is zero and grows."""
-        if not self.everywhere:
-            return None
-        e, (p, _) = self.e, self.model(self.box)
-        low, high = (x[0] for x in validity.at_rest(e, e.loop.field[e.n : 2 * e.n], p, p))
-        away = np.maximum(low, -high)  # the smallest acceleration that the intervals allow
-        corner = e.at(self.box.hi, _middle(self.box)[0])
-        size = np.nan_to_num(np.abs(valued(e.graph, e.loop.field[e.n : 2 * e.n], corner, 1)[0]))
-        i = int(np.argmax(np.nan_to_num(away, nan=-np.inf) - NEGLIGIBLE * size))
-        if not away[i] > NEGLIGIBLE * size[i]:
-            return None
-        vdot, (_, statement) = 0.5 * (low[i] + high[i]), self.decrease()
-        statement += f": the set point is no equilibrium, vdot[{i}] = {vdot:.6g} there"
-        return Claim(statement, REFUTED, counterexample=self.state(np.zeros(2 * e.n), p[0], float(away[i])))
-
-    def continuous(self) -> Claim:
-        """The claim that V is continuous, for a V whose branches are not shown to agree."""
-        jump = validity.jump_of(self.e, self.box, self.seed)
-        if jump is None:
-            return Claim("V is continuous", UNDECIDED)
-        here, there = jump.values
-        state = self.state(jump.x, jump.p, abs(here - there))
-        return Claim(f"V is continuous: it jumps from {here:.6g} to {there:.6g}", REFUTED, counterexample=state)
-
-    def existing(self) -> Claim:
-        """The claim that the loop is defined on the whole box, if that is not proved otherwise."""
-        missing, statement = validity.undefined_at(self.e, self.box, self.seed), "law and plant have a value"
-        if missing is None:
-            return Claim(statement, UNDECIDED)
-        return Claim(statement, REFUTED, counterexample=self.state(*missing, np.nan))
 
     def recorded(self, certificate: LyapunovCertificate) -> LyapunovCertificate:
         if certificate.proved:
@@ -402,8 +361,21 @@ class CertificateRequest:
     def proof(
         self, statement: str, task: Task, max_boxes: int | None = None, progress: Progress = no_progress
     ) -> Claim:
-        outcome = prove(task, self.budget.boxes if max_boxes is None else max_boxes, self.budget.seconds, progress)
+        outcome = self.run(statement, task, max_boxes, progress)
         return Claim(statement, PROVED if outcome.proved else UNDECIDED, outcome, task)
+
+    def attempted(self, level: float) -> Outcome:
+        """The outcome of the decrease of V where V <= level."""
+        task, statement = self.below(*self.decrease(), level)
+        return self.run(statement, task, level=level)
+
+    def statements(self, level: float | None) -> dict[str, Task]:
+        """The inequalities that other processes derive by their statement."""
+        task, statement = self.decrease()
+        if level is not None:
+            task, statement = self.below(task, statement, level)
+            return {statement: task}
+        return {**self.positive_tasks(), statement: task}
 
     def state(self, x: np.ndarray, p: np.ndarray, excess: float) -> Violation:
         e = self.e
@@ -423,19 +395,20 @@ class CertificateRequest:
             ends = max(ends, self.offset / self.rate if self.rate > 0.0 else np.inf)
         return ends
 
-    def within_level(self, certificate: LyapunovCertificate) -> None:
-        """Add the claim with the largest level below which the inequality is proved."""
+    def within_level(self, certificate: LyapunovCertificate) -> list[Boxes]:
+        """Add the claim with the largest level below which the inequality is proved; returns what higher ones left."""
         e, (task, statement) = self.e, self.decrease()
         certificate.sampled = lowest_violation(e, self.box, self.ball, self.rate, self.offset, self.seed)
         bound = min(certificate.sampled, least_on_boundary(self.bounds(neg(e.value)), self.box))
-        proved = largest_level(e, task, self.scale, bound, self.budget) if bound > 0.0 else None
-        if proved is None:
-            certificate.claims.append(Claim(f"{statement} where V <= {SHARES[-1] * bound:.6g}", UNDECIDED, None, task))
-            return
-        certificate.level, _, outcome = proved
-        task, statement = self.below(task, statement, certificate.level)
-        certificate.claims.append(Claim(statement, PROVED, outcome, task))
-        certificate.ends_in = ends if (ends := self.ends_in()) < certificate.level else None
+        level, outcomes = largest_level(bound, self.attempted) if bound > 0.0 else (bound, [])
+        task, statement = self.below(task, statement, level)
+        outcome = outcomes[-1] if outcomes else None
+        is_proved = outcome is not None and outcome.proved
+        certificate.claims.append(Claim(statement, PROVED if is_proved else UNDECIDED, outcome, task))
+        if is_proved:
+            certificate.level = level
+            certificate.ends_in = ends if (ends := self.ends_in()) < level else None
+        return outcomes[0].left if outcomes else []
 
     def below(self, task: Task, statement: str, level: float) -> tuple[Task, str]:
         """The same task restricted to V <= level."""

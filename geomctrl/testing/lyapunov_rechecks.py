@@ -17,7 +17,8 @@ from geomctrl.tracing.symbols import neg
 from .certificates.branching import Task
 from .certificates.certificate import LyapunovCertificate, require_proved
 from .certificates.level_sets import least_on_boundary
-from .certificates.recheck import CheckError, leaves_of, recheck
+from .certificates.recheck import CheckError, recheck
+from .certificates.resuming import arrays_of
 from .certificates.validity import exists, is_continuous
 from .lyapunov_certificates import CertificateRequest
 from .settings import Box
@@ -70,8 +71,10 @@ def recheck_lyapunov(
     claim = (outside, level, controller, plant, box)
     if kept and all(x is None for x in claim) and (parameters, rate, offset) == (0.0, 0.0, 0.0):
         require_proved(proof)
-        return recheck({c.statement: c.task for c in proof.claims if c.task}, proof.lemmas, leaves_of(proof), processes)
-    leaves = leaves_of(proof) if kept and proof.proved else _read(proof)  # pyright: ignore[reportArgumentType]
+        return recheck(
+            {c.statement: c.task for c in proof.claims if c.task}, proof.lemmas, arrays_of(proof.claims), processes
+        )
+    leaves = arrays_of(proof.claims) if kept and proof.proved else _read(proof)  # pyright: ignore[reportArgumentType]
     if controller is None or plant is None or box is None:
         raise ArgumentError("controller, plant, box: expected those of the proof, which the file does not contain")
     asked = CertificateRequest(controller, plant, box, outside, parameters, rate, offset, 1)
@@ -85,6 +88,8 @@ def recheck_lyapunov(
     first = next((w for w in leaves["words"].tolist() if w in positive), next(iter(positive)))
     tasks: dict[str, Task] = {first: positive[first], statement: task}
     fields = {"words", *(f"{k}_{end}" for k in range(len(tasks)) for end in ("lo", "hi"))}
+    if any("left" in name for name in leaves):
+        raise CheckError("proof: expected a proved certificate, got the boxes of an undecided one")
     if leaves["words"].tolist() != list(tasks) or set(leaves) != fields:
         raise CheckError(f"proof: expected the inequalities {list(tasks)}, got {leaves['words'].tolist()!s:.200}")
     if not asked.is_zero_at_rest():

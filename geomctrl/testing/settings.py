@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -175,6 +176,12 @@ class Budget:
         Time limit for boxes that take long; the certificate reports if it ended a proof. Default: 600.
     seed : int
         Of the search for a counterexample. Default: 0.
+    executor : object with `submit(function, *args)`, optional
+        Decides boxes in other processes: a concurrent.futures.ProcessPoolExecutor or a dask.distributed.Client. For
+        `certify_lyapunov`, `region_of_attraction` and `find_lyapunov`.
+    resume : LyapunovCertificate or path, optional
+        An undecided certificate, or a file of its `save`: its boxes are the first ones. They are decided again, which
+        takes less time than their search. For `certify_lyapunov` and `region_of_attraction`.
 
     Examples
     --------
@@ -186,8 +193,14 @@ class Budget:
     boxes: int = 200_000
     seconds: float = 600.0
     seed: int = 0
+    executor: Any = None
+    resume: Any = None
 
     def __post_init__(self):
+        if not (self.resume is None or isinstance(self.resume, (str, Path)) or hasattr(self.resume, "claims")):
+            raise ArgumentError(
+                f"resume: expected a LyapunovCertificate or the path of a file, got {self.resume!r:.80}"
+            )
         _store(self, boxes=count("boxes", self.boxes, 1), seconds=_seconds("seconds", self.seconds))
         _store(self, seed=count("seed", self.seed))
 
@@ -204,8 +217,14 @@ def port_of(port: Any) -> Port:
     return port if isinstance(port, Port) else Port(port)
 
 
-def budget_of(budget: Any) -> Budget:
-    return budget if isinstance(budget, Budget) else _group("budget", Budget(), budget, "a Budget or its boxes")
+def budget_of(budget: Any, unused: tuple[str, ...] = ()) -> Budget:
+    """The budget; fields that a proof can not use must be None."""
+    if not isinstance(budget, Budget):
+        return _group("budget", Budget(), budget, "a Budget or its boxes")
+    for name in unused:
+        if getattr(budget, name) is not None:
+            raise ArgumentError(f"budget: expected one without `{name}`, which this proof can not use")
+    return budget
 
 
 def box_of(box: Any) -> Box:

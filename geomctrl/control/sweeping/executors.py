@@ -96,6 +96,13 @@ def computed(job: Job, blocks: Iterable[Block], n: int, executor: Any) -> Genera
         yield from _as_done(partial(submit, run_block, sent), blocks, 2 * _workers(executor))
 
 
+def spread(executor: Any, function: Callable[..., Any], arguments: Iterable[tuple]) -> Iterator[tuple[int, Any]]:
+    """Yield (k, function(*arguments[k])) in order of completion, computed by an executor."""
+    submit = partial(executor.submit, **_options(executor))
+    blocks = ((k, *values) for k, values in enumerate(arguments))
+    return _as_done(lambda k, *values: submit(function, *values), blocks, 2 * _workers(executor))  # pyright: ignore
+
+
 def _as_done(submit: Callable[..., Any], blocks: Iterable[Block], max_pending: int) -> Iterator[tuple[int, Columns]]:
     waiting, running, done = iter(blocks), {}, SimpleQueue()
 

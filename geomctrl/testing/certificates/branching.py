@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,12 @@ CHUNK = 512  # boxes per evaluation
 MIN_SIDE_RATIO = 1e-4  # relative to the widest side: thinner sides (as at a branch) are divided last
 SAMPLE = 3  # undecided boxes with which the effect of dividing each side is estimated
 
+PILOT = 2_000  # boxes that are evaluated here before the rest is spread over processes
+BLOCK, BLOCK_BUDGET = 64, 4_096  # boxes that a process receives, and how many it evaluates before it returns the rest
+PROBES, MAX_DEPTH = 64, 50  # of the estimate of further boxes
+
 Progress = Callable[[float], Any]  # receives the decided fraction of the box
+Spread = Callable[[list[tuple["Boxes", int, float]]], Iterator[tuple[int, "Outcome"]]]  # `prove` in other processes
 
 
 def no_progress(share: float) -> None:
@@ -42,7 +48,9 @@ class Task:
 class Outcome:
     """leaves: decided boxes that cover the domain. left: undecided ones, and their fraction of the volume.
 
-    out_of_time: whether the time limit ended the search before the budget of boxes was used.
+    out_of_time, interrupted: whether the time limit, or an interrupt, ended the search before the budget of boxes was
+    used. more: an estimate of the number of further boxes that the undecided ones need; unreliable beyond a hundred
+    times `count`.
     """
 
     leaves: list[Boxes] = field(default_factory=list)
@@ -51,43 +59,123 @@ class Outcome:
     share_left: float = 1.0
     seconds: float = 0.0
     out_of_time: bool = False
+    interrupted: bool = False
+    more: float = 0.0
 
     @property
     def proved(self) -> bool:
         return not self.left
 
 
-def prove(task: Task, max_boxes: int, seconds: float, progress: Progress = no_progress) -> Outcome:
-    """Divide boxes until all are decided, `max_boxes` were evaluated, or `seconds` have passed."""
-    start, out = time.perf_counter(), Outcome()
-    width = np.concatenate([task.box.hi[0] - task.box.lo[0], task.box.p_hi[0] - task.box.p_lo[0]])
-    work = at_ends(task)
-    sides = np.flatnonzero((width > 0.0) & _helpful_sides(task) & (work.ends[0][0] < work.ends[1][0]))
-    volume, gains, tried, remaining = np.full(len(work), 1.0 / len(work)), np.zeros(0), 0, 1.0
-    while len(work) and out.count < max_boxes:
-        out.out_of_time = time.perf_counter() - start >= seconds
-        if out.out_of_time:
-            break
-        now, later = slice(max(0, len(work) - CHUNK), None), slice(0, max(0, len(work) - CHUNK))
-        boxes, share, work, volume = work[now], volume[now], work[later], volume[later]
-        out.count += len(boxes)
-        merit = merits(task, boxes)
+def prove(
+    task: Task, max_boxes: int, seconds: float, progress: Progress = no_progress, boxes: Boxes | None = None,
+    spread: Spread | None = None,
+) -> Outcome:  # fmt: skip
+    """Divide boxes until all are decided, `max_boxes` were evaluated, `seconds` have passed, or an interrupt comes.
+
+    boxes: those to decide, instead of the whole box. spread: decides lists of boxes in other processes.
+    """
+    search = _Search(task, boxes)
+    end = search.started + seconds
+    try:
+        while len(search.work) and search.out.count < max_boxes:
+            search.out.out_of_time = time.perf_counter() >= end
+            if search.out.out_of_time:
+                break
+            if spread is None or search.out.count < PILOT:
+                search.step()
+            else:
+                search.spread(spread, max_boxes, end)
+            progress(min(1.0 - search.volume.sum(), 1.0))
+    except KeyboardInterrupt:
+        search.out.interrupted = True
+    return search.outcome()
+
+
+class _Search:
+    """Open boxes (`work`), their fractions of the volume, and decided boxes; no interrupt loses a box."""
+
+    def __init__(self, task: Task, boxes: Boxes | None):
+        self.task, self.started, self.out = task, time.perf_counter(), Outcome()
+        self.width = np.concatenate([task.box.hi[0] - task.box.lo[0], task.box.p_hi[0] - task.box.p_lo[0]])
+        self.starts = at_ends(task)
+        self.work = self.starts if boxes is None else boxes
+        self.volume = shares(self.starts, self.work)
+        lo, hi = self.starts.ends
+        self.sides = np.flatnonzero((self.width > 0.0) & _helpful_sides(task) & (lo[0] < hi[0]))
+        self.gains, self.tried = np.ones(len(self.sides)), 0
+
+    def step(self) -> None:
+        """Evaluate the last boxes, and halve those that are not decided."""
+        first = max(0, len(self.work) - CHUNK)
+        boxes, share = self.work[first:], self.volume[first:]
+        merit = merits(self.task, boxes)
         done = merit > 0.0
+        rest, work, volume = boxes[~done], self.work[:first], self.volume[:first]
+        if len(rest):
+            if self.out.count + len(boxes) >= self.tried:  # at increasing intervals
+                sample = rest[np.argsort(merit[~done])[:: -max(1, len(rest) // SAMPLE)][:SAMPLE]]
+                self.gains = _gains(self.task, sample, self.sides, self.width)
+                self.tried = int(1.5 * (self.out.count + len(boxes)))
+            work = joined(work, _halved(rest, self.sides, self.gains, self.width))
+            volume = np.concatenate([volume, 0.5 * share[~done], 0.5 * share[~done]])
         if done.any():
-            out.leaves.append(boxes[done])
-        remaining -= share[done].sum()
-        progress(min(1.0 - remaining, 1.0))
-        if done.all():
-            continue
-        rest = boxes[~done]
-        if out.count >= tried:  # at increasing intervals
-            sample = rest[np.argsort(merit[~done])[:: -max(1, len(rest) // SAMPLE)][:SAMPLE]]
-            gains, tried = _gains(task, sample, sides, width), int(1.5 * out.count)
-        work = joined(work, _halved(rest, sides, gains, width))
-        volume = np.concatenate([volume, 0.5 * share[~done], 0.5 * share[~done]])
-    out.left, out.share_left = ([work], max(remaining, 0.0)) if len(work) else ([], 0.0)
-    out.seconds = time.perf_counter() - start
-    return out
+            self.out.leaves.append(boxes[done])
+        self.work, self.volume = work, volume
+        self.out.count += len(boxes)
+
+    def spread(self, spread: Spread, max_boxes: int, end: float) -> None:
+        """Let other processes decide all open boxes, as far as the budget allows."""
+        blocks = [self.work[k : k + BLOCK] for k in range(0, len(self.work), BLOCK)]
+        each = max(1, min(BLOCK_BUDGET, (max_boxes - self.out.count) // len(blocks)))
+        seconds = max(end - time.perf_counter(), 0.0)
+        left = {k: [block] for k, block in enumerate(blocks)}
+        try:
+            for k, part in spread([(block, each, seconds) for block in blocks]):
+                self.out.leaves += part.leaves
+                self.out.count += part.count
+                left[k] = part.left
+        finally:
+            work = [boxes for parts in left.values() for boxes in parts]
+            self.work = reduce(joined, work, self.work[:0])
+            self.volume = shares(self.starts, self.work)
+
+    def outcome(self) -> Outcome:
+        out = self.out
+        out.left, out.share_left = ([self.work], float(self.volume.sum())) if len(self.work) else ([], 0.0)
+        out.seconds = time.perf_counter() - self.started
+        return out
+
+    def more(self) -> float:
+        """An estimate of the boxes that the open ones need, from random halves of a few (Knuth 1975)."""
+        rng = np.random.default_rng(0)
+        boxes = self.work[rng.integers(len(self.work), size=min(PROBES, len(self.work)))]
+        weight, total = np.full(len(boxes), len(self.work) / max(len(boxes), 1)), 0.0
+        for _ in range(MAX_DEPTH):
+            if not len(boxes):
+                break
+            total += float(weight.sum())
+            is_open = ~(merits(self.task, boxes) > 0.0)
+            boxes, weight = boxes[is_open], 2.0 * weight[is_open]
+            halves = _halved(boxes, self.sides, self.gains, self.width)
+            boxes = halves[np.arange(len(boxes)) + len(boxes) * rng.integers(2, size=len(boxes))]
+        return total
+
+
+def estimated(task: Task, outcome: Outcome) -> Outcome:
+    """The outcome with an estimate of the number of further boxes."""
+    if outcome.left and not outcome.more:
+        search = _Search(task, reduce(joined, outcome.left))
+        search.gains = _gains(task, search.work[:SAMPLE], search.sides, search.width)
+        outcome.more = search.more()
+    return outcome
+
+
+def shares(starts: Boxes, boxes: Boxes) -> np.ndarray:
+    """The fraction of the volume of `starts`, which are equally large, of each box."""
+    (lo, hi), (a, b) = starts.ends, boxes.ends
+    wide = lo[0] < hi[0]
+    return ((b - a)[:, wide] / (hi - lo)[0, wide]).prod(1) / len(starts)
 
 
 MAX_ENDS = 8  # largest number of parameters replaced by their ends: 2^8 boxes

@@ -14,8 +14,9 @@ from geomctrl.arguments import path_of
 from geomctrl.errors import ArgumentError
 
 from .branching import Outcome, Task
-from .equations import Equations, Lemma
+from .equations import NOT_REWRITTEN, Equations, Lemma
 from .level_sets import largest_errors
+from .resuming import arrays_of
 
 PROVED, REFUTED, UNDECIDED, SEMIDEFINITE = "proved", "refuted", "undecided", "semidefinite"
 HINT = (
@@ -59,8 +60,7 @@ class Claim:
         if self.outcome is not None:
             out[0] += f"  [{self.outcome.count} boxes, {self.outcome.seconds:.2g} s]"
             if self.status == UNDECIDED:
-                ended = ", stopped by `seconds`, not by `boxes`" if self.outcome.out_of_time else ""
-                out.append(f"           left: {100.0 * self.outcome.share_left:.3g} % of the box{ended}")
+                out.append(f"           left: {100.0 * self.outcome.share_left:.3g} % of the box{_ended(self.outcome)}")
         if self.counterexample is not None:
             out.append(f"           at {self.counterexample}")
         if self.nearly:
@@ -70,6 +70,16 @@ class Claim:
         if self.needs:
             out.append(f"           {self.needs}")
         return "\n".join(out)
+
+
+def _ended(outcome: Outcome) -> str:
+    """Why a proof ended, and what the rest will take."""
+    reason = ", stopped by an interrupt" if outcome.interrupted else ""
+    reason = ", stopped by `seconds`, not by `boxes`" if outcome.out_of_time else reason
+    if not outcome.more:
+        return reason
+    seconds = outcome.more * outcome.seconds / max(outcome.count, 1)
+    return f"{reason}; estimated: {outcome.more:.2g} more boxes, {seconds:.2g} s"
 
 
 @dataclass
@@ -92,6 +102,9 @@ class LyapunovCertificate:
         Bounds of |q - q_d| that all solutions from V <= `level` reach in the limit, for all robots of the claim.
     boxes, seconds : int, float
         Cost of the proof.
+    more_boxes : float
+        Estimated number of further boxes that an undecided proof needs, from random paths through what is left; zero
+        for other certificates. A budget of some thousand boxes gives this estimate before a long proof.
     """
 
     name: str
@@ -130,6 +143,10 @@ class LyapunovCertificate:
     def seconds(self) -> float:
         return sum(c.outcome.seconds for c in self.claims if c.outcome is not None)
 
+    @property
+    def more_boxes(self) -> float:
+        return sum(c.outcome.more for c in self.claims if c.outcome is not None)
+
     @cached_property
     def ultimate_bound(self) -> np.ndarray | None:
         """Upper bounds (nv,) of |q - q_d| where V <= `ends_in`, computed on first use; None without a `region`."""
@@ -146,20 +163,20 @@ class LyapunovCertificate:
     def save(self, path: str | Path) -> Path:
         """Write the boxes that decide the inequalities as an npz file, for `testing.recheck_lyapunov`.
 
-        Raises ArgumentError for a certificate that is not proved.
+        For an undecided certificate these and the boxes that are left, for `Budget(resume=path)`. Raises ArgumentError
+        for other certificates.
         """
-        from .recheck import leaves_of
-
-        require_proved(self)
+        if self.status != UNDECIDED:
+            require_proved(self)
         with files.whole(path_of("path", path)) as file:
-            np.savez(file, **leaves_of(self))
+            np.savez(file, **arrays_of(self.claims))
         return path_of("path", path)
 
     def __str__(self) -> str:
         out = [f"{self.name}: {self.status.upper()}", f"on {self.domain}", *map(str, self.claims)]
         out += [f"lemma      {lemma}" for lemma in self.lemmas]
         out.append(f"form       {self.form}")
-        if not self.lemmas and self.status == UNDECIDED:
+        if self.form.startswith(NOT_REWRITTEN) and self.status == UNDECIDED:
             out.append(HINT)
         if self.region is not None:
             out.append(

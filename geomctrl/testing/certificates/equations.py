@@ -40,6 +40,7 @@ from .tracking import apart, in_errors, period_of, preloads
 # further arrays of the graph: q inside sines and cosines, parameter errors, an acceleration, rows of M^-1
 ANGLES, ERRORS, MOTION, INVERSE = range(7, 11)
 TIME = 1.0  # s: an arbitrary time; lemmas hold for all times
+NOT_REWRITTEN = "V' along the field, not rewritten"
 LARGEST_SOLVED = 6  # joints up to which M x = b is solved symbolically
 
 
@@ -243,7 +244,7 @@ class _Forms:
         if isinstance(robot, Robot) and robot.parameters.shape == plant.robot.parameters.shape:
             self.models.insert(0, np.append(robot.parameters.ravel(), torques))
         self.q, self.v, _ = loop.split(loop.y)
-        self.slope = loop.slope
+        self.slope, self.gravity = loop.slope, plant.robot.gravity
         self.mass: list[Any] = []
         self.monotone: list[int] = []
         self.separable = False  # whether angles may become separate inputs: V contains no gravity potential
@@ -253,8 +254,29 @@ class _Forms:
         for attempt in (self.power, self.acceleration, *[self.rate_alone] * exact):
             form = attempt()
             if form is not None:
-                return form
-        return "V' along the field, not rewritten", [], self.true, self.slope, self.loop.value, None
+                break
+        else:
+            form = NOT_REWRITTEN, [], self.true, self.slope, self.loop.value, None
+        return self.without_gravity(*form) if exact and form[0] != "the promised rate" else form
+
+    def without_gravity(self, form: str, lemmas: list[Lemma], model: np.ndarray, decrease: Any, *rest: Any) -> Any:
+        """The form with V' for zero gravity, if the law compensates gravity: for the plant's own parameters only."""
+        true = dict(zip([*self.p, *self.errors], [*self.true.tolist(), *(self.true - model).tolist()]))
+        (exact,) = substituted(self.graph, [decrease], true)
+        needed = self.graph.needed([self.graph.operand(exact)])
+        numbers = {
+            k: self.fixed.get(k, self.graph.nodes[k][1])
+            for k in needed
+            if self.graph.nodes[k][0] == "const" or k in self.fixed
+        }
+        sizes = set(np.abs(self.gravity).tolist()) - {0.0}
+        weightless = {k: 0.0 for k, x in numbers.items() if isinstance(x, float) and abs(x) in sizes}
+        (shorter,) = substituted(self.graph, [exact], weightless)
+        pairs = [(exact, shorter)]
+        if not weightless or not self.same(pairs):
+            return form, lemmas, model, decrease, *rest
+        lemmas = [*lemmas, self.lemma("V' does not depend on gravity, which the law compensates", pairs)]
+        return f"{form}; without gravity", lemmas, model, shorter, *rest
 
     def same(self, pairs: list[tuple[Any, Any]]) -> bool:
         return identical(self.graph, pairs, self.free)

@@ -6,11 +6,11 @@ which the claim about V' holds.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from geomctrl.testing.settings import Budget
 from geomctrl.tracing.proofs.identities import degree_in
 from geomctrl.tracing.proofs.interpreted import valued
 from geomctrl.tracing.proofs.substitution import substituted
@@ -165,15 +165,12 @@ def lowest_violation(
     return least
 
 
-def largest_level(
-    e: Equations, task: Task, scale: np.ndarray, bound: float, budget: Budget
-) -> tuple[float, Task, Outcome] | None:
-    """(level, proof of the claim on V <= level, method) for the first fraction of `bound` that can be proved."""
-    above = Bounds(e, neg(e.value), scale)
+def largest_level(bound: float, attempt: Callable[[float], Outcome]) -> tuple[float, list[Outcome]]:
+    """(level, outcomes of all tried levels) for the first fraction of `bound` that is proved, or for the last one."""
+    level, outcomes = 0.0, []
     for fraction in SHARES:
         level = fraction * bound
-        now = Task(task.bounds, task.box, task.ball, task.allowed, above, level)
-        outcome = prove(now, budget.boxes, budget.seconds)
-        if outcome.proved:
-            return level, now, outcome
-    return None
+        outcomes.append(attempt(level))
+        if outcomes[-1].proved or outcomes[-1].interrupted:
+            break
+    return level, outcomes

@@ -12,7 +12,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from fractions import Fraction
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from geomctrl.tracing.traces import Trace
 from .branching import Task, at_ends
 from .deciding import SHARES, bound_correction, correction_fractions, signs, tightened
 from .equations import TIME
-from .quadratic import Bounds, Boxes, Form, inverse, joined, perron, scaled_eigenvalues, settled
+from .quadratic import Bounds, Boxes, Form, inverse, perron, scaled_eigenvalues, settled
 
 CUTS = 60  # largest number of parts of one box
 
@@ -68,18 +67,6 @@ def _code(bounds: Bounds, box: Boxes) -> dict[str, Any]:
         "degree": bounds.degree, "scale": bounds.scale, "inverse": len(e.inverse),
         "kinks": len(kinks), "timed": e.timed, "flat": bounds.is_flat(box),
     }  # fmt: skip
-
-
-def leaves_of(certificate: Any) -> dict[str, Any]:
-    """The contents of a certificate's file: statements of its inequalities, and the boxes that decide them.
-
-    The check derives everything else from the law, the robot and the claim.
-    """
-    claims = [c for c in certificate.claims if c.outcome is not None]
-    out: dict[str, Any] = {"words": np.array([c.statement for c in claims])}
-    for k, c in enumerate(claims):
-        out |= dict(zip((f"{k}_lo", f"{k}_hi"), reduce(joined, c.outcome.leaves).ends))
-    return out
 
 
 def recheck(tasks: Mapping[str, Task], lemmas: Sequence[Any], leaves: Mapping[str, Any], processes: int = 1) -> str:

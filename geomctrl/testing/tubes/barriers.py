@@ -155,7 +155,7 @@ def certify_barrier(
     problem = _Barrier(function("barrier", barrier, "a function (t, q, v, z, plant)", 5), controller, plant, parameters)
     lower, upper = problem.box("box", box)
     with progress_function(progress, "certifying") as report:
-        return problem.certificate(lower, upper, budget_of(budget), report)
+        return problem.certificate(lower, upper, budget_of(budget, ("executor", "resume")), report)
 
 
 class _Barrier:

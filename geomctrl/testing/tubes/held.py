@@ -152,7 +152,7 @@ def certify_sampled(
     problem = _SampledLoop(controller, plant, box, outside)
     control_dt = _seconds("control_dt", control_dt)
     with progress_function(progress, "certifying") as report:
-        return problem.certificate(control_dt, budget_of(budget), report)
+        return problem.certificate(control_dt, budget_of(budget, ("executor", "resume")), report)
 
 
 @named_arguments()
@@ -191,7 +191,7 @@ def largest_certified_control_dt(
     low, high = _seconds("shortest", shortest), _seconds("longest", longest)
     if not low < high:
         raise ArgumentError(f"shortest, longest: expected a shorter and a longer period, got {low:g} and {high:g}")
-    problem, budget = _SampledLoop(controller, plant, box, outside), budget_of(budget)
+    problem, budget = _SampledLoop(controller, plant, box, outside), budget_of(budget, ("executor", "resume"))
     first = problem.certificate(low, budget)
     if not first:
         raise ArgumentError(f"shortest: expected a period for which V is proved to fall, got {low:g} s: {first}")

@@ -1,0 +1,80 @@
+"""The boxes of a certificate as arrays, and the boxes of an earlier attempt from which a proof continues.
+
+They are decided again, so that a file or a certificate of another claim can not prove anything: it is only a way to
+divide the box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import path_of
+from geomctrl.errors import ArgumentError
+from geomctrl.tracing.proofs.rechecking import uncovered
+
+from .branching import Task, at_ends
+from .quadratic import Boxes
+
+EXPECTED = "resume: expected a certificate, or a file that its `save` has written"
+
+
+def arrays_of(claims: Any) -> dict[str, Any]:
+    """The boxes of claims as arrays: statements, decided boxes, and those that are left."""
+    claims = [c for c in claims if c.outcome is not None]
+    out: dict[str, Any] = {"words": np.array([c.statement for c in claims])}
+    for k, c in enumerate(claims):
+        for name, parts in (("", c.outcome.leaves), ("left_", c.outcome.left)):
+            if parts:
+                ends = zip(*(boxes.ends for boxes in parts))
+                out |= {f"{k}_{name}{end}": np.concatenate(x) for end, x in zip(("lo", "hi"), ends)}
+    return out
+
+
+def earlier_boxes(resume: Any, statement: str, task: Task) -> Boxes | None:
+    """The boxes of an earlier attempt at this statement, decided or not; None if there is none.
+
+    Raises ArgumentError if they do not cover the domain.
+    """
+    if resume is None:
+        return None
+    arrays = _read(resume) if isinstance(resume, (str, Path)) else arrays_of(resume.claims)
+    words = arrays["words"].tolist()
+    if statement not in words:
+        return None
+    k = words.index(statement)
+    parts = [(arrays[f"{k}_{name}lo"], arrays[f"{k}_{name}hi"]) for name in ("", "left_") if f"{k}_{name}lo" in arrays]
+    sides = len(task.box.lo[0]) + len(task.box.p_lo[0])
+    if not parts:
+        raise ArgumentError(f"{EXPECTED}, got one without boxes")
+    if any(lo.shape != hi.shape or lo.shape[1] != sides for lo, hi in parts):
+        raise ArgumentError(f"{EXPECTED} for this claim, got boxes that do not have {sides} sides")
+    lo, hi = (np.concatenate(x) for x in zip(*parts))
+    starts_lo, starts_hi = at_ends(task).ends
+    domain = np.concatenate(task.box.ends)
+    for a, b in zip(starts_lo, starts_hi):
+        fixed = (a == b) & (domain[0] < domain[1])
+        mine = ((lo == a) & (hi == a))[:, fixed].all(1)
+        reason = uncovered(np.stack([a, b]), lo[mine], hi[mine])
+        if reason is not None:
+            raise ArgumentError(f"{EXPECTED} for this claim, got boxes that do not cover the domain: {reason:.200}")
+    inside = ((lo >= domain[0]) & (hi <= domain[1])).all(1)
+    return Boxes.of(lo[inside], hi[inside], len(task.box.lo[0]))
+
+
+def _read(path: str | Path) -> Mapping[str, Any]:
+    try:
+        with np.load(path_of("resume", path), allow_pickle=False) as file:
+            arrays = dict(file)
+        if arrays["words"].dtype.kind != "U" or arrays["words"].ndim != 1:
+            raise ValueError("no statements")
+        if any(x.dtype.kind != "f" or x.ndim != 2 for name, x in arrays.items() if name != "words"):
+            raise ValueError("boxes must be arrays of floats")
+    except FileNotFoundError:
+        raise ArgumentError(f"resume: no such file: {str(path)!r}") from None
+    except Exception as error:  # numpy and zipfile raise many types for invalid files
+        raise ArgumentError(f"{EXPECTED}, got {path!r:.80} ({error!s:.80})") from error
+    return arrays

@@ -1,0 +1,153 @@
+"""Certificates that are interrupted, resumed, estimated before they start, and spread over processes."""
+
+import pickle
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl import controllers, references, testing
+from geomctrl.control.sweeping.executors import processes
+from geomctrl.errors import ArgumentError
+from geomctrl.testing.certificates import branching
+
+ARM = gc.models.two_link()
+BOX = 1.0, 2.0
+CLAIM = {"outside": 0.05, "parameters": 0.2, "levels": False}
+
+
+def law(K=20.0):
+    return controllers.Passivity(ARM, references.hold(ARM, [0.5, 1.0]), Lambda=5.0, K=K, strict=True)
+
+
+def certified(budget, K=20.0, **options):
+    return testing.certify_lyapunov(law(K), ARM, BOX, **{**CLAIM, **options}, budget=budget)
+
+
+class Interrupt:
+    """A progress function that stands for Ctrl-C at its n-th call."""
+
+    def __init__(self, n):
+        self.left = n
+
+    def __call__(self, fraction):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+class Serial:
+    """An executor that computes at once, from arguments and with results that were pickled."""
+
+    _max_workers = 1
+
+    def __init__(self):
+        self.calls = 0
+
+    def submit(self, function, *arguments):
+        self.calls += 1
+        function, arguments = pickle.loads(pickle.dumps((function, arguments)))
+        future = Future()
+        future.set_result(pickle.loads(pickle.dumps(function(*arguments))))
+        return future
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(branching, "CHUNK", 16)
+    monkeypatch.setattr(branching, "PILOT", 32)
+
+
+def test_an_interrupt_leaves_an_undecided_certificate_that_can_be_resumed(small_chunks):
+    stopped = certified(100_000, progress=Interrupt(3))
+    assert stopped.status == "undecided"
+    assert "stopped by an interrupt" in str(stopped)
+    assert 0.0 < stopped.claims[1].outcome.share_left < 1.0
+    resumed = certified(testing.Budget(resume=stopped))
+    assert resumed.proved
+    assert testing.recheck_lyapunov(resumed)
+
+
+def test_an_interrupt_before_the_boxes_is_undecided_too(monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("geomctrl.testing.lyapunov_certificates.search", interrupted)
+    assert certified(1000).status == "undecided"
+
+
+def test_an_undecided_certificate_is_resumed_from_its_file_and_is_no_proof(small_chunks, tmp_path):
+    path = certified(64).save(tmp_path / "half.npz")
+    with pytest.raises(testing.CheckError, match="undecided"):
+        testing.recheck_lyapunov(path, law(), ARM, BOX, outside=0.05, parameters=0.2)
+    assert certified(testing.Budget(resume=path)).proved
+
+
+def test_boxes_of_a_right_claim_prove_no_wrong_one():
+    """Less damping: a search refutes nothing in so few boxes, and the boxes of the right claim are not trusted."""
+    right = certified(100_000)
+    assert right.proved
+    assert not certified(testing.Budget(boxes=1_000, resume=right), K=2.0).proved
+
+
+def test_boxes_that_do_not_cover_the_domain_are_refused(tmp_path):
+    path = certified(100_000).save(tmp_path / "proof.npz")
+    arrays = dict(np.load(path))
+    for end in ("lo", "hi"):
+        arrays[f"1_{end}"] = arrays[f"1_{end}"][1:]
+    np.savez(path, **arrays)
+    with pytest.raises(ArgumentError, match="resume: .* do not cover"):
+        certified(testing.Budget(resume=path))
+    with pytest.raises(ArgumentError, match="resume: .* do not cover"):  # boxes of a smaller box
+        testing.certify_lyapunov(law(), ARM, (1.1, 2.0), **CLAIM, budget=testing.Budget(resume=certified(100_000)))
+
+
+def test_files_that_are_no_boxes_are_refused(tmp_path):
+    path = tmp_path / "other.npz"
+    with pytest.raises(ArgumentError, match="no such file"):
+        certified(testing.Budget(resume=path))
+    np.savez(path, words=np.arange(3))
+    with pytest.raises(ArgumentError, match="resume: expected"):
+        certified(testing.Budget(resume=path))
+    with pytest.raises(ArgumentError, match="resume: expected"):
+        testing.Budget(resume=3)
+
+
+@pytest.mark.parametrize("parameters", [0.2, 0.215])
+def test_the_estimate_of_a_pilot_is_the_number_of_boxes_within_a_factor_of_four(parameters):
+    pilot, whole = (certified(boxes, parameters=parameters) for boxes in (60, 100_000))
+    assert whole.proved
+    assert whole.more_boxes == 0.0
+    assert "estimated" in str(pilot)
+    assert 0.25 < (pilot.boxes + pilot.more_boxes) / whole.boxes < 4.0
+
+
+def test_other_processes_decide_the_boxes(small_chunks):
+    executor = Serial()
+    spread = certified(testing.Budget(executor=executor), parameters=0.215)
+    assert spread.proved
+    assert executor.calls > 1
+    limited = certified(testing.Budget(boxes=200, executor=executor), parameters=0.215)
+    assert limited.status == "undecided"
+    assert limited.boxes < 400
+    assert certified(testing.Budget(resume=limited), parameters=0.215).proved
+
+
+def test_a_wrong_claim_is_not_proved_by_other_processes(small_chunks):
+    assert not certified(testing.Budget(boxes=1_000, executor=Serial()), K=2.0).proved
+
+
+@pytest.mark.slow
+def test_processes_of_this_machine_decide_the_boxes(small_chunks):
+    with processes(2) as executor:
+        assert certified(testing.Budget(executor=executor), parameters=0.215).proved
+
+
+def test_executors_that_can_not_be_used_are_refused():
+    with ThreadPoolExecutor(1) as threads, pytest.raises(ArgumentError, match="threads"):
+        certified(testing.Budget(executor=threads))
+    with pytest.raises(ArgumentError, match="submit"):
+        certified(testing.Budget(executor=2))
+    with pytest.raises(ArgumentError, match="budget: .*`executor`"):
+        testing.certify_sampled(law(), ARM, BOX, 0.001, outside=0.5, budget=testing.Budget(executor=Serial()))

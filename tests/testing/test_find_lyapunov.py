@@ -1,0 +1,164 @@
+"""`find_lyapunov`: proved level sets against simulations, loops for which no V exists, and loops beside a limit cycle."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import geomctrl as gc
+from geomctrl import testing
+from geomctrl.errors import ArgumentError
+from geomctrl.testing.certificates.candidates import unstable_direction
+
+ROD = gc.inertia.from_com(1.0, (0.0, 0.0, 0.5), np.diag([0.0833, 0.0833, 1e-4]))  # 1 kg, 1 m
+PENDULUM = gc.Robot.build([gc.Body("rod", None, gc.Joint.revolute((0, 1, 0)), None, ROD)], name="pendulum")
+INERTIA, WEIGHT = 0.0833 + 0.25, 9.81 * 0.5  # kg m^2, N m
+
+
+class Limited:
+    """A PD law that holds the pendulum upright with 60 % of the torque that would hold it level."""
+
+    q_d = np.zeros(1)
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(-0.6 * WEIGHT * np.tanh((12.0 * q + 4.0 * v) / (0.6 * WEIGHT)))
+
+
+class BesideACycle:
+    """The van der Pol equation backwards: an unstable limit cycle through (2, 0) bounds the region of attraction."""
+
+    q_d = np.zeros(1)
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(PENDULUM.gravity_force(q) - INERTIA * (q + (1.0 - q * q) * v))
+
+
+def acceleration(law, q, v):
+    """By hand: the rod falls away from the upright position."""
+    tau = law(0.0, np.array([q]), np.array([v]), None).tau[0]
+    return (tau + WEIGHT * np.sin(q)) / INERTIA
+
+
+def motion(law, x, duration):
+    result = solve_ivp(lambda t, y: [y[1], acceleration(law, *y)], (0.0, duration), x, rtol=1e-8, atol=1e-10)
+    return result.y
+
+
+def on_the_border(found, half, count=12):
+    """States with V slightly below the level, on rays from the equilibrium."""
+    out = []
+    for angle in np.linspace(0.0, 2.0 * np.pi, count, endpoint=False):
+        ray = np.array([np.cos(angle), np.sin(angle)]) * half
+        low, high = 0.0, 1.5
+        for _ in range(40):
+            r = 0.5 * (low + high)
+            inside = found.controller.in_domain(0.0, r * ray[:1], r * ray[1:])
+            low, high = (r, high) if inside else (low, r)
+        out.append(low * ray)
+    return out
+
+
+@pytest.fixture(scope="module")
+def limited():
+    half = np.array([0.6, 2.0])
+    return Limited(), half, testing.find_lyapunov(Limited(), PENDULUM, tuple(half), budget=100_000)
+
+
+def test_motions_from_the_border_of_the_certified_set_converge_inside_the_box(limited):
+    law, half, found = limited
+    assert found.status == "proved"
+    for x in on_the_border(found, half):
+        y = motion(law, x, 15.0)
+        assert (np.abs(y) <= half[:, None]).all()
+        assert np.abs(y[:, -1]).max() < 1e-3
+        V = [found.controller.value(q[:1], q[1:], PENDULUM) for q in y.T]
+        assert np.max(np.diff(V)) < 1e-9
+
+
+def test_the_certified_set_is_most_of_the_simulated_one(limited):
+    law, half, found = limited
+    inside = kept = 0
+    for x in np.random.default_rng(5).uniform(-half, half, (150, 2)):
+        y = motion(law, x, 15.0)
+        converges = bool((np.abs(y) <= half[:, None]).all() and np.abs(y[:, -1]).max() < 1e-2)
+        certified = found.controller.in_domain(0.0, x[:1], x[1:])
+        assert converges or not certified
+        inside, kept = inside + converges, kept + certified
+    assert kept / inside == pytest.approx(found.share, abs=0.12)
+    assert found.share > 0.7
+
+
+@pytest.mark.slow
+def test_the_proof_is_confirmed_and_the_law_keeps_its_v(limited, tmp_path):
+    law, half, found = limited
+    path = found.certificate.save(tmp_path / "v.npz")
+    said = testing.recheck_lyapunov(path, found.controller, PENDULUM, tuple(half), level=found.level, processes=2)
+    assert "confirmed" in said
+    with pytest.raises(testing.CheckError):
+        testing.recheck_lyapunov(path, found.controller, PENDULUM, tuple(half), level=1.02 * found.level)
+
+
+@pytest.mark.slow
+def test_a_set_inside_of_a_limit_cycle_is_proved_and_none_beyond_it():
+    half = np.array([3.0, 3.5])
+    found = testing.find_lyapunov(BesideACycle(), PENDULUM, tuple(half), degree=4, budget=60_000)
+    assert found.status == "proved"
+    assert found.share > 0.4
+    for x in on_the_border(found, half):
+        assert np.abs(motion(BesideACycle(), x, 40.0)[:, -1]).max() < 1e-3
+    for x in ([2.3, 0.0], [0.0, 3.0]):  # outside of the cycle
+        assert not found.controller.in_domain(0.0, np.array(x[:1]), np.array(x[1:]))
+
+
+@pytest.mark.parametrize("kp", [0.5 * WEIGHT, 0.99 * WEIGHT, 0.0])
+def test_an_unstable_set_point_is_refuted_with_a_direction_along_which_motions_leave(kp):
+    class Weak(Limited):
+        def __call__(self, t, q, v, z):
+            return gc.Command(-kp * q - 1.0 * v)
+
+    found = testing.find_lyapunov(Weak(), PENDULUM, (0.5, 1.0))
+    assert found.status == "refuted"
+    assert "unstable" in str(found)
+    y = np.abs(motion(Weak(), found.counterexample, 300.0))
+    assert y.max() > 0.05
+
+
+def test_a_set_point_that_is_no_equilibrium_is_refuted():
+    class Off(Limited):
+        def __call__(self, t, q, v, z):
+            return gc.Command(-20.0 * (q - 0.01) - 4.0 * v)
+
+    found = testing.find_lyapunov(Off(), PENDULUM, (0.3, 1.0))
+    assert found.status == "refuted"
+    assert "no equilibrium" in str(found)
+
+
+def test_a_loop_without_damping_is_undecided():
+    class Swing(Limited):
+        def __call__(self, t, q, v, z):
+            return gc.Command(-20.0 * q)
+
+    found = testing.find_lyapunov(Swing(), PENDULUM, (0.3, 1.0))
+    assert found.status == "undecided"
+    assert "margin" in str(found)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_unstable_matrices_and_only_they_have_an_unstable_direction(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(4, 4))
+    A -= np.eye(4) * (np.linalg.eigvals(A).real.max() + rng.choice([0.05, -0.05]))
+    direction = unstable_direction(A, A)
+    if np.linalg.eigvals(A).real.max() < 0.0:
+        assert direction is None
+    else:
+        assert direction is not None
+    assert unstable_direction(A - 10.0, A + 10.0) is None
+
+
+def test_arguments():
+    with pytest.raises(ArgumentError, match="degree"):
+        testing.find_lyapunov(Limited(), PENDULUM, (0.5, 1.0), degree=1)
+    with pytest.raises(ArgumentError, match="times"):
+        testing.find_lyapunov(Limited(), PENDULUM, testing.Box(0.5, 1.0, times=(0.0, 1.0)))
+    with pytest.raises(ArgumentError, match="resume"):
+        testing.find_lyapunov(Limited(), PENDULUM, (0.5, 1.0), budget=testing.Budget(resume="x.npz"))
