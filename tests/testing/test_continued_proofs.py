@@ -97,9 +97,9 @@ def test_boxes_that_do_not_cover_the_domain_are_refused(tmp_path):
     for end in ("lo", "hi"):
         arrays[f"1_{end}"] = arrays[f"1_{end}"][1:]
     np.savez(path, **arrays)
-    with pytest.raises(ArgumentError, match="resume: .* do not cover"):
+    with pytest.raises(ArgumentError, match=r"resume: .* do not cover"):
         certified(testing.Budget(resume=path))
-    with pytest.raises(ArgumentError, match="resume: .* do not cover"):  # boxes of a smaller box
+    with pytest.raises(ArgumentError, match=r"resume: .* do not cover"):  # boxes of a smaller box
         testing.certify_lyapunov(law(), ARM, (1.1, 2.0), **CLAIM, budget=testing.Budget(resume=certified(100_000)))
 
 
@@ -149,5 +149,5 @@ def test_executors_that_can_not_be_used_are_refused():
         certified(testing.Budget(executor=threads))
     with pytest.raises(ArgumentError, match="submit"):
         certified(testing.Budget(executor=2))
-    with pytest.raises(ArgumentError, match="budget: .*`executor`"):
+    with pytest.raises(ArgumentError, match=r"budget: .*`executor`"):
         testing.certify_sampled(law(), ARM, BOX, 0.001, outside=0.5, budget=testing.Budget(executor=Serial()))

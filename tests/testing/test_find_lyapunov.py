@@ -1,4 +1,4 @@
-"""`find_lyapunov`: proved level sets against simulations, loops for which no V exists, and loops beside a limit cycle."""
+"""`find_lyapunov`: certified sets against simulations, loops for which no V exists, and a loop inside a limit cycle."""
 
 import numpy as np
 import pytest
@@ -89,7 +89,7 @@ def test_the_certified_set_is_most_of_the_simulated_one(limited):
 
 @pytest.mark.slow
 def test_the_proof_is_confirmed_and_the_law_keeps_its_v(limited, tmp_path):
-    law, half, found = limited
+    _, half, found = limited
     path = found.certificate.save(tmp_path / "v.npz")
     said = testing.recheck_lyapunov(path, found.controller, PENDULUM, tuple(half), level=found.level, processes=2)
     assert "confirmed" in said
