@@ -65,13 +65,13 @@ def case_of(make: Callable[[Point], Any], point: Point) -> Case:
 
 def run_block(job: bytes | Job, first: int, rows: Mapping[str, np.ndarray]) -> Columns:
     """`Job.block` of a job, pickled or not; the function that executors receive."""
-    job = job if isinstance(job, Job) else _unpickled(job)
+    job = job if isinstance(job, Job) else unpickled(job)
     if job.versions != versions():
         raise GeomctrlError(f"executor: its workers have {_words(versions())}; this process has {_words(job.versions)}")
     return job.block(first, rows)
 
 
-def pickled(job: Job) -> bytes:
+def pickled(job: Any) -> bytes:
     """The job as bytes, with functions of a script by value. Raises ArgumentError if that is not possible."""
     with needed_for("sweep"):
         import cloudpickle
@@ -86,7 +86,7 @@ def pickled(job: Job) -> bytes:
 
 
 @functools.lru_cache(maxsize=1)  # all blocks of a sweep share the job and its compiled code
-def _unpickled(job: bytes) -> Job:
+def unpickled(job: bytes) -> Any:
     import cloudpickle
 
     return cloudpickle.loads(job)

@@ -35,6 +35,7 @@ from geomctrl.tracing.symbols import Symbol, add, div, is_symbol, mul, sub
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .decided import decided
+from .gravity import without_gravity
 from .tracking import apart, in_errors, period_of, preloads
 
 # further arrays of the graph: q inside sines and cosines, parameter errors, an acceleration, rows of M^-1
@@ -251,32 +252,14 @@ class _Forms:
 
     def best(self, exact: bool) -> tuple[str, list[Lemma], np.ndarray, Any, Any, Any]:
         """exact: whether the claim is of the plant's own parameters alone."""
+        form: Any = None
         for attempt in (self.power, self.acceleration, *[self.rate_alone] * exact):
             form = attempt()
             if form is not None:
                 break
         else:
             form = NOT_REWRITTEN, [], self.true, self.slope, self.loop.value, None
-        return self.without_gravity(*form) if exact and form[0] != "the promised rate" else form
-
-    def without_gravity(self, form: str, lemmas: list[Lemma], model: np.ndarray, decrease: Any, *rest: Any) -> Any:
-        """The form with V' for zero gravity, if the law compensates gravity: for the plant's own parameters only."""
-        true = dict(zip([*self.p, *self.errors], [*self.true.tolist(), *(self.true - model).tolist()]))
-        (exact,) = substituted(self.graph, [decrease], true)
-        needed = self.graph.needed([self.graph.operand(exact)])
-        numbers = {
-            k: self.fixed.get(k, self.graph.nodes[k][1])
-            for k in needed
-            if self.graph.nodes[k][0] == "const" or k in self.fixed
-        }
-        sizes = set(np.abs(self.gravity).tolist()) - {0.0}
-        weightless = {k: 0.0 for k, x in numbers.items() if isinstance(x, float) and abs(x) in sizes}
-        (shorter,) = substituted(self.graph, [exact], weightless)
-        pairs = [(exact, shorter)]
-        if not weightless or not self.same(pairs):
-            return form, lemmas, model, decrease, *rest
-        lemmas = [*lemmas, self.lemma("V' does not depend on gravity, which the law compensates", pairs)]
-        return f"{form}; without gravity", lemmas, model, shorter, *rest
+        return without_gravity(self, *form) if exact and form[0] != "the promised rate" else form
 
     def same(self, pairs: list[tuple[Any, Any]]) -> bool:
         return identical(self.graph, pairs, self.free)

@@ -128,7 +128,7 @@ class Fitting:
         scale = 1.0 / np.maximum(np.abs(self.values).max(0), 1e-12)
         c: Any = cvxpy.Variable(len(scale))
         above, growth = cvxpy.Variable(len(good), nonneg=True), cvxpy.Variable(len(good), nonneg=True)
-        H = sum(c[k] * (scale[k] * h) for k, h in enumerate(self.hessians))
+        H: Any = sum(c[k] * (scale[k] * h) for k, h in enumerate(self.hessians))
         size = MARGIN * ((self.x[good] / self.half) ** 2).sum(1)
         rows = self.values * scale
         constraints = [

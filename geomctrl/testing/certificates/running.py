@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.control.sweeping.executors import check_executor, spread
-from geomctrl.control.sweeping.job import needed_for
+from geomctrl.control.sweeping.job import pickled, unpickled
 from geomctrl.errors import ArgumentError
 from geomctrl.testing.settings import Budget
 
@@ -26,7 +26,7 @@ from .resuming import earlier_boxes
 class ProofRunner:
     """Decides tasks as a budget has it. After an interrupt all further ones are undecided.
 
-    request: arguments of `CertificateRequest`, from which other processes derive the tasks. statements: returns the
+    request: `CertificateRequest` and its arguments, from which other processes derive the tasks. statements: returns
     tasks by statement, for a level of V or None.
     """
 
@@ -71,13 +71,11 @@ def checked_executor(executor: Any) -> None:
 
 def pickled_request(arguments: tuple) -> bytes:
     """The arguments of a request as bytes, with functions of a script by value."""
-    with needed_for("certify"):
-        import cloudpickle
     try:
-        return cloudpickle.dumps(arguments)
-    except Exception as error:  # user objects may raise anything
+        return pickled(arguments)
+    except ArgumentError as error:  # it names the arguments of a sweep
         raise ArgumentError(
-            f"controller, plant: expected objects that can be pickled for other processes, got {error!r:.200}"
+            f"controller, plant: expected objects that can be pickled for other processes, got {error.__cause__!r:.200}"
         ) from error
 
 
@@ -88,7 +86,7 @@ def spreading(executor: Any, request: bytes, statement: str, level: float | None
         arguments = ((request, statement, level, *boxes.ends, *limits) for boxes, *limits in blocks)
         for k, (leaves, left, count) in spread(executor, decided_block, arguments):
             n = blocks[k][0].lo.shape[1]
-            parts = [[Boxes.of(*ends, n)] if len(ends[0]) else [] for ends in (leaves, left)]
+            parts = [[Boxes.of(lo, hi, n)] if len(lo) else [] for lo, hi in (leaves, left)]
             yield k, Outcome(parts[0], parts[1], count)
 
     return run
@@ -117,8 +115,5 @@ def _task(request: bytes, statement: str, level: float | None) -> Task:
 
 @functools.lru_cache(maxsize=2)
 def _request(request: bytes) -> Any:
-    import cloudpickle
-
-    from geomctrl.testing.lyapunov_certificates import CertificateRequest
-
-    return CertificateRequest(*cloudpickle.loads(request))
+    make, arguments = unpickled(request)
+    return make(*arguments)
