@@ -187,9 +187,9 @@ class CertificateRequest(Conditions):
         self, controller: Any, plant: Any, box: Any, outside: Any, parameters: Any, rate: float, offset: float,
         budget: Any,
     ):  # fmt: skip
-        given = controller, plant, box, outside, parameters, rate, offset, 1
+        claim = controller, plant, box, outside, parameters, rate, offset, 1
         plant, box, self.budget = plant_of("plant", plant, state=False), box_of(box), budget_of(budget)
-        self.run = ProofRunner(self.budget, (CertificateRequest, given), self.statements)
+        self.run = ProofRunner(self.budget, (CertificateRequest, claim), self.statements)
         robot, times, self.seed = plant.robot, box.times, self.budget.seed
         arguments.require_autonomous(controller, plant)
         self.desired = None if box.equilibrium is not None else arguments.moving_reference(controller)

@@ -110,8 +110,8 @@ class Fitting:
         """Add the examined states with V < 1 that violate V' < 0 most, in units of |x|^2."""
         values, rates = (x @ coefficients for x in self.on_examined)
         excess = (rates + 0.5 * DECAY * self.slowest * values) / ((self.examined / self.half) ** 2).sum(1)
-        found = np.flatnonzero((values < 1.0) & (excess > 0.0))
-        self.added = np.concatenate([self.added, self.examined[found[np.argsort(-excess[found])][:ADDED]]])
+        violating = np.flatnonzero((values < 1.0) & (excess > 0.0))
+        self.added = np.concatenate([self.added, self.examined[violating[np.argsort(-excess[violating])][:ADDED]]])
 
     def refuted(self, states: np.ndarray, coefficients: np.ndarray) -> None:
         """Add the states with V < 1 at which a proof has failed by the smallest margin."""

@@ -42,10 +42,10 @@ def earlier_boxes(resume: Any, statement: str, task: Task) -> Boxes | None:
     if resume is None:
         return None
     arrays = _read(resume) if isinstance(resume, (str, Path)) else arrays_of(resume.claims)
-    words = arrays["words"].tolist()
-    if statement not in words:
+    statements = arrays["words"].tolist()
+    if statement not in statements:
         return None
-    k = words.index(statement)
+    k = statements.index(statement)
     parts = [(arrays[f"{k}_{name}lo"], arrays[f"{k}_{name}hi"]) for name in ("", "left_") if f"{k}_{name}lo" in arrays]
     sides = len(task.box.lo[0]) + len(task.box.p_lo[0])
     if not parts:
