@@ -102,8 +102,8 @@ class Controller(Protocol):
        needs `control_dt`: z equals z_next from right after the sample up to and including the next sample, where the
        law and the monitors see it. A Command may have both: z is z_next after the sample and then moves at z_rate. For
        a mixed state, z_next repeats the continuous part of z, and z_rate is zero for the discrete part.
-    4. Optional: `lyapunov(t, q, v, z, plant)` returns Lyapunov(value, rate), evaluated with the true robot
-       `plant.robot`, which the controller itself does not know. Monitors and `testing.assert_lyapunov` use it. If you
+    4. Optional: `lyapunov(t, q, v, z, plant)` returns Lyapunov(value, rate), or a plain pair (value, rate), evaluated
+       with the true robot `plant.robot`, which the controller itself does not know. Monitors and `testing.assert_lyapunov` use it. If you
        can only prove V' <= rate + c, return c from a method `allowance(plant)`: V may then grow by c times the elapsed
        time. `testing.assert_input_to_state_stable` with a gain of c at zero disturbance tests this.
     5. Optional: `coriolis_matrix(q, v)` and `robot`, the Coriolis matrix C and the model that the law uses. Monitors
