@@ -18,7 +18,7 @@ _OWN = ("classes", "__doc__", "__file__", "__name__", "__path__")
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        return sorted(["classes", *(c.__name__ for c in classes().values())])
+        return sorted(c.__name__ for c in classes().values())
     if name in _files():
         return importlib.import_module(f"{__name__}.{name}")
     for file in _files():

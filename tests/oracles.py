@@ -12,6 +12,8 @@ from lib.robots import depth_first
 
 from geomctrl import inertia, testing
 from geomctrl.papers import factored
+from geomctrl.testing.robot_terms import derivative as rate_of
+from geomctrl.testing.robot_terms import random_states
 
 # Pinocchio has no cylindrical joint
 PINOCCHIO_KINDS = ("revolute", "prismatic", "helical", "planar", "spherical", "free")
@@ -239,3 +241,12 @@ def _joint_model(joint):
 @functools.lru_cache(maxsize=64)
 def pinocchio(robot):
     return Pinocchio(robot)
+
+
+def assert_power_balanced(robot, inverse_dynamics=None, states=20, rtol=1e-7):
+    """dE/dt = v . tau along short random motions q exp(v t), v + a t, by sixth-order differences of the energy E."""
+    for q, v, a in random_states(robot, states, seed=0):
+        tau = (inverse_dynamics or robot.inverse_dynamics)(q, v, a)
+        rate = rate_of(lambda t, q=q, v=v, a=a: robot.energy(robot.integrate(q, t * v + 0.5 * t**2 * a), v + t * a))
+        rounding = 8e3 * np.finfo(float).eps * (abs(robot.energy(q, v)) + robot.kinetic_energy(q, v))
+        assert abs(rate - v @ tau) <= rtol * np.abs(v * tau).sum() + rounding, "energy is not balanced"

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 import geomctrl as gc
-from geomctrl import models, testing
+from geomctrl import models
+from geomctrl.testing.random_robots import random_inertia
 
 try:
     import pinocchio as pin
@@ -24,7 +25,7 @@ def chain(n: int) -> gc.Robot:
     for i in range(n):
         placement = gc.se3.exp(np.concatenate((rng.normal(size=3), rng.uniform(-0.3, 0.3, 3))))
         joint = gc.Joint.revolute((0, 0, 1), name=f"joint{i}")
-        bodies.append(gc.Body(f"body{i}", f"body{i - 1}" if i else None, joint, placement, testing.random_inertia(rng)))
+        bodies.append(gc.Body(f"body{i}", f"body{i - 1}" if i else None, joint, placement, random_inertia(rng)))
     return gc.Robot.build(bodies, name=f"chain{n}")
 
 
@@ -34,7 +35,7 @@ def right_angled(n: int) -> gc.Robot:
     for i in range(n):
         placement = gc.se3.exp(np.concatenate((np.zeros(3), 0.3 * np.eye(3)[i % 3])))
         joint = gc.Joint.revolute(np.eye(3)[-i % 3], name=f"joint{i}")
-        bodies.append(gc.Body(f"body{i}", f"body{i - 1}" if i else None, joint, placement, testing.random_inertia(rng)))
+        bodies.append(gc.Body(f"body{i}", f"body{i - 1}" if i else None, joint, placement, random_inertia(rng)))
     return gc.Robot.build(bodies, name=f"right_angled{n}")
 
 

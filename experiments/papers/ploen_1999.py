@@ -18,6 +18,7 @@ from scipy.linalg import expm
 
 from geomctrl import inertia, models, se3, so3, testing
 from geomctrl.papers import curvature, factored
+from geomctrl.testing.random_robots import random_inertia
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.residuals import STEP, Case, Residual, Section, along, case, gradient, relative, show, tabulate, worst
@@ -35,7 +36,7 @@ def algebra(seed: int) -> list[Residual]:
     turn = np.eye(3) + np.sin(phi) * W + (1 - np.cos(phi)) * W @ W  # (10)
     shift = (phi * np.eye(3) + (1 - np.cos(phi)) * W + (phi - np.sin(phi)) * W @ W) @ P[3:]  # (11)
     closed = np.column_stack((turn, shift))  # (9)
-    pi = testing.random_inertia(rng)
+    pi = random_inertia(rng)
     mass, r, I = pi[0], so3.hat(inertia.com(pi)), inertia.com_tensor(pi)
     J = np.block([[I - mass * r @ r, mass * r], [-mass * r, mass * np.eye(3)]])  # (12)
     bracket = se3.hat(x) @ se3.hat(y) - se3.hat(y) @ se3.hat(x)

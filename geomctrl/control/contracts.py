@@ -103,9 +103,10 @@ class Controller(Protocol):
        law and the monitors see it. A Command may have both: z is z_next after the sample and then moves at z_rate. For
        a mixed state, z_next repeats the continuous part of z, and z_rate is zero for the discrete part.
     4. Optional: `lyapunov(t, q, v, z, plant)` returns Lyapunov(value, rate), or a plain pair (value, rate), evaluated
-       with the true robot `plant.robot`, which the controller itself does not know. Monitors and `testing.assert_lyapunov` use it. If you
-       can only prove V' <= rate + c, return c from a method `allowance(plant)`: V may then grow by c times the elapsed
-       time. `testing.assert_input_to_state_stable` with a gain of c at zero disturbance tests this.
+       with the true robot `plant.robot`, which the controller itself does not know. Monitors and
+       `testing.assert_lyapunov` use it. If you can only prove V' <= rate + c, return c from a method
+       `allowance(plant)`: V may then grow by c times the elapsed time.
+       `testing.assert_input_to_state_stable` with a gain of c at zero disturbance tests this.
     5. Optional: `coriolis_matrix(q, v)` and `robot`, the Coriolis matrix C and the model that the law uses. Monitors
        then check that Mdot - 2C is skew-symmetric. Optional: `reference`, a Reference that a run records. Inside the
        law, `control.desired_at(reference, t)` evaluates it once per time for law, monitors and record.

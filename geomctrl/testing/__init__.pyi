@@ -15,11 +15,9 @@ from .lyapunov_finding import find_lyapunov as find_lyapunov
 from .lyapunov_rechecks import recheck_lyapunov as recheck_lyapunov
 from .passivity import assert_passive_port as assert_passive_port
 from .passivity import passivity_index as passivity_index
-from .random_robots import random_inertia as random_inertia
 from .random_robots import random_robot as random_robot
 from .random_robots import robots as robots
 from .random_robots import states as states
-from .robot_terms import assert_passive as assert_passive
 from .robot_terms import assert_skew_symmetric as assert_skew_symmetric
 from .robustness import assert_robust as assert_robust
 from .robustness import worst_case as worst_case

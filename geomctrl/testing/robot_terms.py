@@ -40,7 +40,6 @@ def derivative(f: Callable[[float], Any], h: float = 1e-3) -> Any:
 
 
 Coriolis = Callable[[np.ndarray, np.ndarray], np.ndarray]
-InverseDynamics = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 @named_arguments()
@@ -172,64 +171,6 @@ def _assert_velocity_forces(
             f"C v + g is not the force of inverse dynamics: difference {error[j]:.6g} at [{j}], of {size:.3g}"
             f" {at_state(q, v)}"
         )
-
-
-@named_arguments()
-def assert_passive(
-    robot: Robot,
-    inverse_dynamics: InverseDynamics | None = None,
-    *,
-    states: int = 20,
-    seed: int = 0,
-    rtol: float = 1e-7,
-) -> None:
-    """Test the power balance dE/dt = v . tau along short random motions q exp(v t), v + a t.
-
-    Parameters
-    ----------
-    robot : Robot
-        The robot, whose energy E is used. dE/dt is a sixth-order difference over 6 ms.
-    inverse_dynamics : callable, optional
-        tau(q, v, a) = M a + C v + g to test; default that of the robot.
-    states, seed : int
-        Number of random states, at least one, and their seed.
-    rtol : float
-        Tolerance relative to sum |v_k tau_k|; rounding of the energy is added.
-
-    Raises
-    ------
-    AssertionError
-        With a violating state.
-    ArgumentError
-        For `states` below one and an `rtol` that is negative, infinite or nan.
-
-    Examples
-    --------
-    >>> import geomctrl as gc
-    >>> gc.testing.assert_passive(gc.models.two_link())
-    """
-    rtol = tolerance("rtol", rtol)
-    require_robot("robot", robot)
-    if inverse_dynamics is not None:
-        function("inverse_dynamics", inverse_dynamics, "inverse_dynamics(q, v, a)", 3)
-    torque = robot.inverse_dynamics if inverse_dynamics is None else inverse_dynamics
-    for q, v, a in random_states(robot, states, seed):
-        tau = np.asarray(torque(q, v, a), float)
-        if tau.shape != (robot.nv,) or not np.isfinite(tau).all():
-            raise AssertionError(f"tau: expected {robot.nv} finite numbers, got {tau} {at_state(q, v)}, a = {a}")
-
-        def energy(t, q=q, v=v, a=a):
-            return robot.energy(robot.integrate(q, t * v + 0.5 * t**2 * a), v + t * a)
-
-        rate, power = float(derivative(energy)), float(v @ tau)
-        rounding = 8e3 * np.finfo(float).eps * (abs(energy(0.0)) + robot.kinetic_energy(q, v))  # over steps of 1 ms
-        if not abs(rate - power) <= rtol * np.abs(v * tau).sum() + rounding:
-            raise AssertionError(
-                f"energy is not balanced: dE/dt = {rate:.9g} W but v . tau = {power:.9g} W"
-                f" {at_state(q, v)}, a = {np.array2string(a, separator=', ')}"
-            )
-    whose = "the robot's" if inverse_dynamics is None else getattr(torque, "__name__", type(torque).__name__)
-    record("sampled", f"power is balanced, {whose} inverse dynamics, {robot.name}", states=states, seed=seed)
 
 
 NONPHYSICAL = "bodies with an inertia that no rigid body can have"

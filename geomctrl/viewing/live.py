@@ -82,7 +82,7 @@ class LiveView:
         print(f"geomctrl: live view at {self.address}", file=sys.stderr, flush=True)
         self._last = -np.inf
         if browser and webbrowser.open(self.address):
-            self.wait(BROWSER_TIMEOUT)
+            self._wait(BROWSER_TIMEOUT)
 
     @property
     def address(self) -> str:
@@ -104,20 +104,9 @@ class LiveView:
             stop(self._server)
             self._server = None
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until a browser shows the page.
-
-        Parameters
-        ----------
-        seconds : float
-            Longest time to wait [s].
-
-        Returns
-        -------
-        bool
-            Whether a browser shows the page.
-        """
-        end = time.monotonic() + number("seconds", seconds)
+    def _wait(self, seconds: float) -> bool:
+        """Wait until a browser shows the page, at most so long [s]; return whether one does."""
+        end = time.monotonic() + seconds
         server = self._open()
         while not server.get_clients() and time.monotonic() < end:
             time.sleep(0.02)

@@ -6,6 +6,7 @@ from simulation_options import grouped
 import geomctrl as gc
 from geomctrl import actuators, identification, measures, models
 from geomctrl.control import ElasticPlant
+from geomctrl.control.friction.model import needs_load
 
 ARM = models.two_link()
 Q0, V0 = np.array([0.3, -0.7]), np.array([0.5, -0.2])
@@ -97,6 +98,27 @@ def check_identification(make):
     np.testing.assert_allclose(model.prior[model.inertial :], friction.parameters(2), rtol=1e-12)
 
 
+def check_output_error(make):
+    """Closed-loop output error finds the parameters of a model together with the inertia, from the loop that moved the
+    arm.
+    """
+    friction, period = make(2), 4e-3
+    motion = gc.references.Sinusoids(ARM, Q0, [[0.6, 0.5], [0.3, 0.4]], [[0.4, 0.7], [1.9, 1.3]], start_at_rest=0.2)
+    loop = identification.ServoLoop(motion, [400.0, 200.0], [30.0, 15.0], period=period)
+
+    def servo(t, q, v, z):
+        d = motion(t)
+        return gc.Command(loop.kp * (d.q - q) + loop.kd * (d.v - v))
+
+    run = gc.simulate(gc.Plant(ARM, friction), servo, Q0, np.zeros(2), 1.0, 2e-4, control_dt=period, monitors=None)
+    log = identification.Dataset(run.t[::20], run.q[::20], run.tau[::20])
+    model = identification.RegressorModel(ARM, viscous=False, coulomb=False, offset=False, columns=[friction])
+    outcome = identification.closed_loop_fit(identification.fit(model, log.filtered(20.0)), log, loop, "cloe")
+    assert outcome.converged
+    values = [outcome.value(column.name) for column in model.columns]
+    np.testing.assert_allclose(values, friction.parameters(2), rtol=1e-3, atol=1e-3)
+
+
 def check_model(make):
     """Run all checks above; make(n) returns the model for n velocity coordinates."""
     check_power_flow(make(2))
@@ -104,3 +126,5 @@ def check_model(make):
     check_sweep(make)
     if make(2).is_linear:
         check_identification(make)
+        if not needs_load(make(2), 2):
+            check_output_error(make)

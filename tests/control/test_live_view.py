@@ -115,7 +115,7 @@ def test_a_page_shows_one_run_after_another_and_another_robot(view):
     with pytest.raises(gc.ArgumentError, match="view: is closed"):
         simulated(0.1, progress=view)
     with pytest.raises(gc.ArgumentError, match="view: is closed"):
-        view.wait(0.1)
+        view._wait(0.1)
     assert repr(view) == "<LiveView, closed>"
 
 

@@ -15,7 +15,13 @@ from geomctrl.identification.assessment.evidence import FreeFit, Products, fit_r
 from geomctrl.identification.assessment.fit_checks import unseen
 from geomctrl.identification.assessment.log_checks import predicted_deviation
 from geomctrl.identification.assessment.rows import rows_of
-from geomctrl.identification.assessment.scales import GRID, INTERVAL_LOG_LIKELIHOOD, MIN_LOG_SCALE, Profile, profiles
+from geomctrl.identification.assessment.scales import (
+    INTERVAL_LOG_LIKELIHOOD,
+    LOG_SCALES,
+    MIN_LOG_SCALE,
+    Profile,
+    profiles,
+)
 from geomctrl.identification.assessment.trials import _apart, explained, likely_trials, trial_fits, undecided
 
 ARM = RegressorModel(models.two_link(), smoothing=0.02)
@@ -171,13 +177,13 @@ def test_a_scale_shifts_its_likelihood(s, seen):
 
 
 def parabola(best, deviation):
-    at = np.sort(np.append(GRID, best))
+    at = np.sort(np.append(LOG_SCALES, best))
     return Profile((0,), at, 0.5 * ((at - best) / deviation) ** 2)
 
 
 def test_torques_that_any_small_scale_explains_are_in_no_unit():
     """A likelihood that does not fall towards 0: the bodies do not explain these torques at all."""
-    at = np.sort(np.append(GRID, -2.0))
+    at = np.sort(np.append(LOG_SCALES, -2.0))
     flat = Profile((0,), at, np.where(at < -2.0, 1.0, 20.0 * (at + 2.0)))
     assert flat.evidence > INTERVAL_LOG_LIKELIHOOD
     assert (flat.wrong, flat.open) == (False, True)

@@ -14,6 +14,7 @@ from geomctrl import controllers, models, references
 from geomctrl.control.compiled.law_slopes import law_slopes
 from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.identification import (
+    Column,
     ControllerLoop,
     Curve,
     DataError,
@@ -72,6 +73,10 @@ def test_the_simulated_loop_is_the_one_that_made_the_log():
 EVERYTHING = RegressorModel(
     models.two_link(), rotor=[1], smoothing=0.05, springs=[1], transmission=[[1.0, 0.0], [-0.5, 1.0]],
     curves=[Curve(0, "stribeck", 0.2), Curve(1, "sigmoid", 0.5)],
+    columns=[
+        gc.friction.AsymmetricCoulomb(0.3, 0.2, 0.1),
+        Column("pendulum", lambda q, v, a: np.sin(q), initial=0.4),
+    ],
 )  # fmt: skip
 ROBOT = EVERYTHING.robot
 LAW = controllers.ComputedTorque(ROBOT, MOTION, kp=100.0, kd=20.0)
@@ -91,6 +96,7 @@ def test_sensitivities_are_those_of_the_steps_that_were_taken(name, delay):
     loop, model, t = LOOPS[name], EVERYTHING, 2e-3 * np.arange(50)
     x0, gains = model.prior, tuple(loop.gains)
     x0[model.positive] = 0.3
+    x0[model.by_kind["user"]] = [c.initial for c in model.columns]
     own = [np.broadcast_to(loop.gains[g], 2) for g in gains]
     parts = [model.base.projection @ x0, np.concatenate([*own, []]), [delay], [0.1, -0.1, 0.5, 0.3]]
     parts.append(np.zeros(loop._running(ROBOT, t).states))
@@ -113,6 +119,24 @@ def test_sensitivities_are_those_of_the_steps_that_were_taken(name, delay):
     for along in (late, *(scale * rng.normal(size=(4, len(theta))))):
         values = [np.concatenate((run.q, run.u), 1) for run in (at(theta + s * 1e-5 * along)[3] for s in (1, -1))]
         assert_close(J @ along, (values[0] - values[1]) / 2e-5, 1e-6)
+
+
+def test_friction_of_the_load_and_of_the_direction_add_up_in_accelerations():
+    """Accelerations solve the model's equation, although friction depends on them; derivatives equal differences."""
+    frictions = [gc.friction.LoadDependent([0.2, 0.1], 0.1), gc.friction.AsymmetricCoulomb(0.3, 0.2, 0.1)]
+    model = RegressorModel(ARM, viscous=False, coulomb=False, columns=frictions)
+    assert [c.name for c in model.columns] == [f"friction{k}" for k in range(1, 7)]
+    x, (q, v, u) = model.prior, np.random.default_rng(0).normal(size=(3, 4, 2))
+    a = Dynamics(model, x).acceleration(q, v, u)
+    assert_close(model.torque(x, q, v, a), u, 1e-10)
+    slopes = Dynamics(model, x).slopes(q, v, a)
+    directions = np.random.default_rng(1).normal(size=(3, 2))
+    for by, direction, place in zip(slopes, directions, range(3)):
+        ahead, behind = (
+            Dynamics(model, x).acceleration(*((z + s * direction * (k == place)) for k, z in enumerate((q, v, u))))
+            for s in (1e-6, -1e-6)
+        )
+        assert_close(by @ direction, (ahead - behind) / 2e-6, 1e-6)
 
 
 def test_derivatives_of_a_law_are_those_of_its_trace():

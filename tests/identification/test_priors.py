@@ -232,7 +232,7 @@ def test_identify_chooses_what_it_is_not_told():
     report = identify(off(robot), raw, filtering=Filtering(cutoff=5.0))
     assert "samples left out of the fit" in report.notes["prior"]
     assert report.notes["prior"] in report.text()
-    assert report.tables()["notes"]["weights"] == report.notes["weights"]
+    assert report._tables()["notes"]["weights"] == report.notes["weights"]
     assert report.estimate.notes["entropic"] > 0.0
     printed = identify(
         off(robot), raw, filtering=Filtering(cutoff=5.0), options={"regularization": 1e-4, "weights": None}

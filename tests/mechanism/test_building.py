@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from oracles import assert_close
+from oracles import assert_close, assert_power_balanced
 from parts import SPHERE, Z, body, translation
 
 import geomctrl as gc
-from geomctrl import inertia, models, se3, testing
+from geomctrl import inertia, models, se3
 from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, ModelError, NameNotFoundError
 
 # --- build -------------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_denavit_hartenberg_poses(convention):
             d, theta = DH["d"][i] + q[i] * (i == 2), DH["theta"][i] + q[i] * (i != 2)
             T = T @ dh_transform(convention, DH["a"][i], DH["alpha"][i], d, theta)
             assert_close(robot.pose(q, f"link{i + 1}"), T, 1e-14)
-    testing.assert_passive(robot, states=2)
+    assert_power_balanced(robot, states=2)
 
 
 def test_denavit_hartenberg_conventions_describe_the_same_arm():

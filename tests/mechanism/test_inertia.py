@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import assert_close, pin_inertia, properties
 
-from geomctrl import inertia, se3, testing
+from geomctrl import inertia, se3
 from geomctrl.errors import ArgumentError, InertiaError
+from geomctrl.testing.random_robots import random_inertia
 
 transforms = st.integers(0, 2**32 - 1).map(lambda seed: se3.exp(np.random.default_rng(seed).normal(size=6)))
-INERTIAS = st.integers(0, 2**32 - 1).map(lambda seed: testing.random_inertia(np.random.default_rng(seed)))
+INERTIAS = st.integers(0, 2**32 - 1).map(lambda seed: random_inertia(np.random.default_rng(seed)))
 ROD = inertia.from_com(1.0, (0.5, 0, 0), np.diag((0.0, 1 / 12, 1 / 12)))
 POINT = inertia.from_com(2.0, (0.1, -0.2, 0.3), np.zeros((3, 3)))
 DISC = inertia.from_com(1.0, (0, 0, 0), np.diag((0.25, 0.25, 0.5)))
@@ -106,7 +107,7 @@ def test_tensor_and_order_of_the_ten():
 
 def test_leading_axes():
     rng = np.random.default_rng(0)
-    pi = np.array([[testing.random_inertia(rng) for _ in range(3)] for _ in range(2)])
+    pi = np.array([[random_inertia(rng) for _ in range(3)] for _ in range(2)])
     T = se3.exp(rng.normal(size=(2, 3, 6)))
     functions = (inertia.spatial, inertia.pseudo, inertia.tensor, inertia.com, inertia.com_tensor, inertia.is_physical)
     for i in np.ndindex(2, 3):
@@ -189,7 +190,7 @@ def test_words_and_eigenvalues_agree(pi, T):
 
 @pytest.mark.parametrize("case", ["rod", "rod as prior", "negative", "negative prior"])
 def test_divergence_refuses_what_is_not_strictly_physical(case):
-    pi = testing.random_inertia(np.random.default_rng(0))
+    pi = random_inertia(np.random.default_rng(0))
     other = ROD if case.startswith("rod") else -pi
     pair = (pi, other) if case.endswith("prior") else (other, pi)
     with pytest.raises(InertiaError, match="the pseudo-inertia is not positive definite"):

@@ -16,6 +16,7 @@ from geomctrl.integrators.tableaus import Tableau, method, methods
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.motion.rollout import rollout
+from geomctrl.testing.random_robots import random_inertia
 
 FIXED = [name for name in methods() if method(name).b_hat is None]
 KINDS = ("free", "spherical", "planar", "cylindrical", "helical", "prismatic", "revolute")
@@ -34,7 +35,7 @@ SKEWED = gc.Robot.build(  # a free joint whose velocities are not the body twist
             None,
             gc.Joint("free", np.eye(6) + 0.3 * np.tri(6, k=-1)),
             None,
-            testing.random_inertia(np.random.default_rng(2)),
+            random_inertia(np.random.default_rng(2)),
         )
     ]
 )

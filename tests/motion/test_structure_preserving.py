@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import geomctrl as gc
-from geomctrl import inertia, integrators, models, testing
+from geomctrl import inertia, integrators, models
 from geomctrl.errors import ArgumentError, IntegrationError, NameNotFoundError
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.motion.rollout import rollout
 from geomctrl.motion.structure_preserving import METHODS
 from geomctrl.motion.structure_preserving import step as one_step
-from geomctrl.testing.random_robots import random_joint
+from geomctrl.testing.random_robots import random_inertia, random_joint
 
 
 def of_method(function, name):
@@ -41,7 +41,7 @@ def mixed_tree(free: bool) -> gc.Robot:
     kinds = ["free" if free else "revolute", "spherical", "planar", "cylindrical", "helical"]
     bodies = [
         gc.Body(f"b{i}", None if i == 0 else f"b{(i - 1) // 2}", random_joint(rng, kind), None,
-                testing.random_inertia(rng))
+                random_inertia(rng))
         for i, kind in enumerate(kinds)
     ]  # fmt: skip
     return gc.Robot.build(bodies).with_armature(0.4)  # of motors at the revolute and the helical joint

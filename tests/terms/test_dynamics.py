@@ -7,6 +7,7 @@ from oracles import (
     ONE_DOF,
     PINOCCHIO_KINDS,
     assert_close,
+    assert_power_balanced,
     cases,
     derivative,
     force_scale,
@@ -21,7 +22,7 @@ from geomctrl import inertia, models, se3, testing
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import newton_euler
 from geomctrl.papers import factored
-from geomctrl.testing.random_robots import KINDS
+from geomctrl.testing.random_robots import KINDS, random_inertia
 
 FORMS = ("ploen", "christoffel", "adjoint")
 
@@ -206,11 +207,11 @@ def test_external_wrenches_act_through_the_transposed_jacobian(case):
 
 def test_power_balance_of_random_robots():
     for seed in range(10):
-        testing.assert_passive(testing.random_robot(np.random.default_rng(seed)), states=3)
+        assert_power_balanced(testing.random_robot(np.random.default_rng(seed)), states=3)
 
 
 def test_power_balance_of_bundled_robots(bundled):
-    testing.assert_passive(bundled, states=5)
+    assert_power_balanced(bundled, states=5)
 
 
 @properties
@@ -409,13 +410,13 @@ def test_planar_elbow_tells_plain_from_skew():
     """If C_bar acts in a plane, -ad_V^T J can be skew too, so the negative tests use spatial robots."""
     robot = models.two_link()
     testing.assert_skew_symmetric(robot)
-    testing.assert_passive(robot)
+    assert_power_balanced(robot)
 
 
 def test_a_joint_of_several_degrees_equals_a_chain_of_massless_ones():
     """A cylindrical joint is equivalent to a revolute and a prismatic one."""
     rng = np.random.default_rng(3)
-    axis, point, pi = rng.normal(size=3), rng.normal(size=3), testing.random_inertia(rng)
+    axis, point, pi = rng.normal(size=3), rng.normal(size=3), random_inertia(rng)
     one = gc.Robot.build([gc.Body("b", None, gc.Joint.cylindrical(axis, point), None, pi)])
     slide = gc.Body("slide", None, gc.Joint.prismatic(axis))
     two = gc.Robot.build([slide, gc.Body("b", "slide", gc.Joint.revolute(axis, point), None, pi)])

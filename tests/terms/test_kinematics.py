@@ -9,6 +9,7 @@ import geomctrl as gc
 from geomctrl import models, se3, testing
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.papers import factored
+from geomctrl.testing.random_robots import random_inertia
 
 REPRESENTATIONS = ("body", "spatial", "hybrid", "mixed")
 
@@ -153,11 +154,9 @@ def fixture_robot():
     rng = np.random.default_rng(0)
     tool = se3.exp(rng.normal(size=6))
     bodies = [
-        gc.Body("arm", None, gc.Joint.revolute((0, 0, 1)), None, testing.random_inertia(rng)),
-        gc.Body("flange", "arm", gc.Joint.fixed(), se3.exp(rng.normal(size=6)), testing.random_inertia(rng)),
-        gc.Body(
-            "finger", "flange", gc.Joint.prismatic((1, 0, 0)), se3.exp(rng.normal(size=6)), testing.random_inertia(rng)
-        ),
+        gc.Body("arm", None, gc.Joint.revolute((0, 0, 1)), None, random_inertia(rng)),
+        gc.Body("flange", "arm", gc.Joint.fixed(), se3.exp(rng.normal(size=6)), random_inertia(rng)),
+        gc.Body("finger", "flange", gc.Joint.prismatic((1, 0, 0)), se3.exp(rng.normal(size=6)), random_inertia(rng)),
         gc.Body("table", None, gc.Joint.fixed(), se3.exp(rng.normal(size=6))),
     ]
     return gc.Robot.build(bodies, frames=[("tool", "flange", tool), ("camera", "world", tool)]), bodies, tool

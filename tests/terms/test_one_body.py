@@ -8,9 +8,10 @@ from hypothesis import given
 from oracles import assert_close, cases, properties
 
 import geomctrl as gc
-from geomctrl import inertia, se3, so3, testing
+from geomctrl import inertia, se3, so3
 from geomctrl.errors import ArgumentError
 from geomctrl.papers import one_body, representations
+from geomctrl.testing.random_robots import random_inertia
 
 LOCAL = ("body", "hybrid", "mixed")
 AXES = so3.exp(np.array([0.4, -1.1, 0.7]))
@@ -110,7 +111,7 @@ def test_rates_of_mass_matrices_and_remark_2(case):
 
 def test_remark_2_holds_in_the_spatial_representation_only():
     rng = np.random.default_rng(0)
-    pi, T, V = testing.random_inertia(rng), se3.exp(rng.normal(size=6)), rng.normal(size=6)
+    pi, T, V = random_inertia(rng), se3.exp(rng.normal(size=6)), rng.normal(size=6)
     for form in LOCAL:
         rate = representations.mass_matrix_rate_of_body(pi, T, V, form)
         N = rate - 2.0 * representations.coriolis_matrix_of_body(pi, T, V, form)
@@ -119,7 +120,7 @@ def test_remark_2_holds_in_the_spatial_representation_only():
 
 def test_batches_equal_their_members():
     rng = np.random.default_rng(0)
-    pi = np.array([[testing.random_inertia(rng) for _ in range(3)] for _ in range(2)])
+    pi = np.array([[random_inertia(rng) for _ in range(3)] for _ in range(2)])
     T, axes = se3.exp(rng.normal(size=(2, 3, 6))), so3.exp(rng.normal(size=(2, 3, 3)))
     V, A = rng.normal(size=(2, 2, 3, 6))
     for form in LOCAL:

@@ -131,11 +131,11 @@ def test_signals_are_functions_torques_and_v(arm, law, tube):
     def height(t, q, v, z, plant):
         return np.sin(q[0]) + np.sin(q[0] + q[1])
 
-    lo, hi = (f([height(0, q, 0, 0, 0) for q in tube.motions(8)[1][:, :, :2].reshape(-1, 2)]) for f in (min, max))
+    lo, hi = (f([height(0, q, 0, 0, 0) for q in tube._motions(8)[1][:, :, :2].reshape(-1, 2)]) for f in (min, max))
     check = tube.stays(height, upper=3.0)
     assert check.lowest <= lo
     assert hi <= check.highest < hi + 0.1
-    tau = [law(0.0, x[:2], x[2:], None).tau[1] for x in tube.motions(8)[1][:, 0]]
+    tau = [law(0.0, x[:2], x[2:], None).tau[1] for x in tube._motions(8)[1][:, 0]]
     check = tube.stays("tau[1]", upper=1e3, end=0.0)
     assert check
     assert check.lowest <= min(tau)

@@ -140,7 +140,7 @@ def test_a_loop_is_watched_while_it_runs(browser, swing):
     law = controllers.ComputedTorque(robot, references.Quintic(robot, [0.0], [np.pi / 2], 1.0), kp=100.0, kd=20.0)
     with gc.LiveView(0.2, port=0) as view:
         browser.open(view.address, 1000, 700)
-        assert view.wait(60.0)
+        assert view._wait(60.0)
         loop = threading.Thread(
             target=lambda: gc.simulate(robot, law, [0.0], [0.0], 4.0, 1e-3, progress=view), daemon=True
         )

@@ -271,11 +271,15 @@ def friction_of_law(friction: Any, nv: int, *, linear: bool = False) -> Friction
         )
     if linear and not friction.is_linear:
         raise ArgumentError(f"friction: expected a model that is linear in its parameters, got {shown(friction)}")
-    if linear:
-        try:
-            friction.columns(np.zeros(nv))
-        except TypeError:
-            raise ArgumentError(
-                f"friction: expected a model that does not depend on the load, got {shown(friction)}"
-            ) from None
+    if linear and needs_load(friction, nv):
+        raise ArgumentError(f"friction: expected a model that does not depend on the load, got {shown(friction)}")
     return friction
+
+
+def needs_load(friction: FrictionModel, nv: int) -> bool:
+    """Whether the columns of a linear model depend on the load."""
+    try:
+        friction.columns(np.zeros(nv))
+    except TypeError:
+        return True
+    return False

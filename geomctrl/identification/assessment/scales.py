@@ -30,7 +30,7 @@ RELEVANT_LOG_SCALE = np.log(2.0)  # |log s| that a log should determine
 MAX_SCALES = 3  # scales that are tested in other views of the log
 NEAR_ONE = np.linspace(-1.5, 1.5, 13)  # log s
 WIDE_LOG_SCALES = np.geomspace(2.0, np.log(1e5), 6)
-GRID = np.sort(np.concatenate((NEAR_ONE, WIDE_LOG_SCALES, -WIDE_LOG_SCALES)))
+LOG_SCALES = np.sort(np.concatenate((NEAR_ONE, WIDE_LOG_SCALES, -WIDE_LOG_SCALES)))
 REFINEMENTS = 4  # refinements of the grid about the best, each to a quarter
 FATAL_FACTOR, DOUBTFUL_FACTOR = 100.0, 5.0  # factor between the log's torques and those of the model's bodies
 MIN_SIGMA = 4.0  # standard deviations
@@ -132,10 +132,10 @@ def _in_unit(rows: Rows, joints: tuple[int, ...], log_scale: float) -> Rows:
 
 
 def _profile(joints: tuple[int, ...], data: Products, fit: FreeFit) -> Profile:
-    """The likelihood over GRID, from 1 outwards, then refined about the best."""
+    """The likelihood over LOG_SCALES, from 1 outwards, then refined about the best."""
     likelihoods: dict[float, tuple[float, np.ndarray]] = {}
-    middle = int(np.argmin(np.abs(GRID)))
-    for direction in (GRID[middle:], GRID[:middle][::-1]):
+    middle = int(np.argmin(np.abs(LOG_SCALES)))
+    for direction in (LOG_SCALES[middle:], LOG_SCALES[:middle][::-1]):
         weights = fit.weights
         for g in direction.tolist():
             likelihoods[g] = likelihood, weights = _at(g, joints, data, fit, weights)

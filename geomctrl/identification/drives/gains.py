@@ -85,7 +85,7 @@ class DriveGains(Report):
         ]
         return rendered("gains.txt", report=self, table=Table(columns, table), definitions=GAIN_DEFINITIONS)
 
-    def tables(self) -> dict[str, Any]:
+    def _tables(self) -> dict[str, Any]:
         """Return numbers, strings and lists, for JSON; null for refused or undetermined gains."""
         return plain({
             **heading(self),

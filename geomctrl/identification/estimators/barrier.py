@@ -21,7 +21,7 @@ import numpy as np
 from geomctrl.mechanism import inertia
 
 BASIS = inertia.pseudo(np.eye(10))  # P = sum_j y_j BASIS[j]
-SLACK = 1e-6  # natural units by which bounds are widened, so that equal bounds have an interior
+BOUND_MARGIN = 1e-6  # natural units by which bounds are widened, so that equal bounds have an interior
 FIRST_MU, LAST_MU, SHRINK = 1e-3, 1e-9, 0.1  # barrier weights, and their ratio
 MAX_STEPS = 60  # Newton steps for each mu; two or three are usual
 

@@ -39,7 +39,7 @@ from .prior_problem import FoldProblem, Prior, at_the_edge, prior_for, uses_barr
 from .semidefinite import Penalties
 
 AUTO = "auto"
-GRID = tuple(range(-6, 1))  # decades
+DECADES = tuple(range(-6, 1))  # exponents of the weights that are tried
 MIN_EXPONENT, MAX_EXPONENT = -10.0, 2.0
 TOLERATED_RISE, MAX_EDGE_RISE = 0.02, 0.05  # relative rise of the error that a stronger prior may cost
 EDGE_RATIO = 1e-3  # ratio of a body's least principal moment, or eigenvalue of its pseudo-inertia, to the next
@@ -215,7 +215,7 @@ class _Search:
         if kind == "as given":
             only = self.at(kind, 0.0, problem, weighted)
             return _Curve(only, only)
-        tries = {float(e): self.at(kind, e, problem, weighted) for e in reversed(GRID)}
+        tries = {float(e): self.at(kind, e, problem, weighted) for e in reversed(DECADES)}
 
         def best() -> float:
             return min(tries, key=lambda e: (tries[e].error, -e))

@@ -22,7 +22,7 @@ from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 
-from .barrier import SLACK, Bounds, Interior, Quadratic
+from .barrier import BOUND_MARGIN, Bounds, Interior, Quadratic
 from .estimate import Estimator
 from .folds import Folds
 from .least_squares import prior_of
@@ -205,7 +205,7 @@ def at_the_edge(bodies: np.ndarray, limit: float) -> np.ndarray:
 def _bounds(scaled: Scaled, limits: BodyBounds, signs: bool) -> Bounds:
     bodies, free = limits.free, np.ones(scaled.model.size, bool)
     free[: scaled.model.inertial] = np.repeat(bodies, 10)
-    C, d = limits.linear(scaled, signs, SLACK)
+    C, d = limits.linear(scaled, signs, BOUND_MARGIN)
     return Bounds(C, d, bodies, free, None if limits.total is None else limits.total / scaled.mass)
 
 

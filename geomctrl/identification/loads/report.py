@@ -351,7 +351,7 @@ class LoadReport(Report):
         columns = [Column(title, 5) for title in ("value", "least sq.", "95 % low", "high")]
         return Table([Column(""), *columns], rows)
 
-    def tables(self) -> dict[str, Any]:
+    def _tables(self) -> dict[str, Any]:
         """All results as plain numbers, strings and lists, for JSON; infinite intervals hold null."""
         return plain({
             **heading(self),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import difflib
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import checked, choice, count, flag, function, instance, listed, number, path_of, shown
-from geomctrl.control.friction.model import FrictionModel
+from geomctrl.control.friction.model import FrictionModel, needs_load
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.files import read_toml
 from geomctrl.mechanism.states import require_vectors
@@ -139,16 +139,20 @@ OPERATORS = {
 KEYS = ("name", "joint", "torque", "where", "positive", "initial")
 
 
-def friction_columns(robot: Robot, friction: FrictionModel) -> list[Column]:
-    """A column for each parameter of a linear friction model: friction1, friction2, ..., with these values as prior."""
+def friction_columns(robot: Robot, friction: FrictionModel, numbers: Iterator[int]) -> list[Column]:
+    """A column for each parameter of a linear friction model, friction1, friction2, ..., with these values as prior."""
     friction.check(robot.nv)
     prior = friction.parameters(robot.nv)
+    loaded = needs_load(friction, robot.nv)
 
     def column(k: int) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
-        return lambda q, v, a: friction.columns(v, robot.inverse_dynamics(q, v, a))[..., k]
+        if loaded:
+            return lambda q, v, a: friction.columns(v, robot.inverse_dynamics(q, v, a))[..., k]
+        return lambda q, v, a: friction.columns(v)[..., k]
 
     return [
-        Column(f"friction{k + 1}", column(k), positive=bool(x >= 0.0), initial=float(x)) for k, x in enumerate(prior)
+        Column(f"friction{next(numbers)}", column(k), positive=bool(x >= 0.0), initial=float(x))
+        for k, x in enumerate(prior)
     ]
 
 

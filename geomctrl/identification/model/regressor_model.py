@@ -6,6 +6,7 @@ joint only a triangular factor is kept, see `compressed`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from inspect import signature
@@ -107,9 +108,10 @@ class RegressorModel:
         smoothing = number("smoothing", smoothing, "a speed >= 0", lambda x: x >= 0.0)
         chosen, curves = listed("columns", columns), listed("curves", curves)
         users: list[Column] = []
+        numbers = itertools.count(1)
         for column in chosen:
             instance("columns", column, (Column, FrictionModel), "Columns or friction models")
-            users += friction_columns(robot, column) if isinstance(column, FrictionModel) else [column]
+            users += friction_columns(robot, column, numbers) if isinstance(column, FrictionModel) else [column]
         self.robot, self.columns, self.curves = robot, tuple(users), tuple(curves)
         self.transmission, self.smoothing = transmission_matrix(transmission, robot.nv), smoothing
         na = len(self.transmission)

@@ -13,7 +13,7 @@ import numpy as np
 from geomctrl.identification.model.compressed import triangle
 from geomctrl.tracing.numbers import has_symbols
 
-TINY = 1e-300
+MIN_SIZE = 1e-300  # keeps divisions by the size of a zero vector finite
 MIN_RELATIVE_SIZE = 1e-9  # relative size below which new rows share no direction with earlier ones
 
 
@@ -44,7 +44,7 @@ def _rotated(R: Any, d: Any, rows: Any, y: Any) -> tuple[Any, Any, Any]:
         new = [*(rows[k, j] for j in range(n)), y[k]]
         for i in range(n):
             a, b = own[i][0], new[i]
-            size = np.sqrt(a * a + b * b + TINY)
+            size = np.sqrt(a * a + b * b + MIN_SIZE)
             c, s = a / size, b / size
             rest = new[i:]
             own[i], new[i:] = (
@@ -71,7 +71,7 @@ def forgotten_along(R: np.ndarray, d: np.ndarray, rows: np.ndarray, share: float
     """
     seen = R @ rows.T
     U, s, _ = np.linalg.svd(seen, full_matrices=False)
-    W = U[:, s > MIN_RELATIVE_SIZE * max(np.abs(R).max(initial=0.0) * np.abs(rows).max(initial=0.0), TINY)]
+    W = U[:, s > MIN_RELATIVE_SIZE * max(np.abs(R).max(initial=0.0) * np.abs(rows).max(initial=0.0), MIN_SIZE)]
     less = 1.0 - np.sqrt(share)
     return R - less * W @ (W.T @ R), d - less * W @ (W.T @ d)
 

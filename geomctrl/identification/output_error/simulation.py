@@ -7,7 +7,8 @@ rest under that of k - lag. So the motion depends smoothly on any delay, not onl
 The model is a `RegressorModel` used for forward dynamics: M(q) a + h(q, v) + F(q, v) = u. M includes the rotors, T^T
 diag(Ir) T through the transmission T, and the known armature; F are the torques of friction, offsets, curves and
 springs. With tau = Y(q, v, a) x the derivatives of a with respect to the parameters are -M^-1 Y, so only derivatives of
-the inverse dynamics are needed.
+the inverse dynamics are needed. User-defined columns and friction models add G(q, v, a), whose derivatives are central
+differences; the acceleration is then the fixed point of M a + h + F + G(q, v, a) = u.
 
 The derivatives of a simulated loop are exact: the chain rule is applied to its Runge-Kutta steps. The variational
 equations are linear, so the derivatives of an interval with respect to its state, its two commands, the parameters and
@@ -45,12 +46,13 @@ class Slopes(NamedTuple):
 def require_forwards(model: RegressorModel) -> None:
     """Raise ArgumentError for a model that can not be simulated."""
     require_vectors("model", model.robot, "only joints with one degree of freedom are simulated")
-    if model.columns:
-        raise ArgumentError(
-            f"model: column {model.columns[0].name!r}: user-defined columns have no derivatives: expected none"
-        )
     if model.smoothing == 0.0 and (len(model.acts["coulomb"]) or any(c.shape == "stribeck" for c in model.curves)):
         raise ArgumentError("model: smoothing: expected a speed > 0, as friction that jumps can not be integrated")
+
+
+DIFFERENCE = 6e-6  # relative step of central differences, the cube root of the precision of doubles
+MAX_ITERATIONS = 100  # of accelerations that user-defined columns depend on
+MAX_ACCELERATION_ERROR = 1e-12  # relative change at which the iteration ends
 
 
 class Dynamics:
@@ -65,6 +67,7 @@ class Dynamics:
             value[kind][actuators] = self.x[model.by_kind[kind]]
         self.viscous, self.coulomb, self.offset = value["viscous"], value["coulomb"], value["offset"]
         self.amplitudes = self.x[model.by_kind["curve"]]
+        self.user = self.x[model.by_kind["user"]]
         self.stiffness, self.preload = np.zeros((2, model.robot.nv))
         self.stiffness[model.springs] = self.x[model.by_kind["stiffness"]]
         self.preload[model.springs] = self.x[model.by_kind["preload"]]
@@ -77,6 +80,8 @@ class Dynamics:
         # without rotors the mass matrix need not be positive definite, and this is not checked here
         self.bare = replace(self.robot, joints=tuple(replace(j, armature=0.0) for j in self.robot.joints))
         self.geared = not np.array_equal(T, np.eye(model.robot.nv))
+        q, v, a = np.random.default_rng(0).normal(size=(3, model.robot.nv))
+        self.implicit = not np.array_equal(self.user_torque(q, v, a), self.user_torque(q, v, np.zeros_like(a)))
 
     def taken(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """F (..., nv): the torques of friction, offsets, curves and springs."""
@@ -108,6 +113,32 @@ class Dynamics:
     def acceleration(self, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
         """a (..., nv) under the torques u."""
         net = u - self.taken(q, v)
+        if not self.implicit:
+            return self._solved(q, v, net - self.user_torque(q, v, net) if self.model.columns else net)
+        a = np.zeros_like(net)
+        for _ in range(MAX_ITERATIONS):
+            last, a = a, self._solved(q, v, net - self.user_torque(q, v, a))
+            if not np.abs(a - last).max() > MAX_ACCELERATION_ERROR * (1.0 + np.abs(a).max()):  # true for nan, too
+                return a
+        raise SimulationError("the user-defined columns depend so much on accelerations that these do not converge")
+
+    def user_torque(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """G (..., nv): the torques of user-defined columns and friction models."""
+        rows = [np.atleast_2d(x) for x in (q, v, a)]
+        torques = [x * column.torque(*rows) for x, column in zip(self.user, self.model.columns)]
+        return np.sum([np.zeros_like(rows[1]), *torques], axis=0).reshape(np.shape(v))
+
+    def _user_slopes(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """dG/dq, dG/dv, dG/da (3, N, nv, nv)."""
+        states, out = np.array((q, v, a)), np.zeros((3, *q.shape, q.shape[1]))
+        for x, k in np.ndindex(3, q.shape[1] if self.model.columns else 0):
+            step = np.zeros_like(states)
+            step[x, :, k] = DIFFERENCE * np.maximum(1.0, np.abs(states[x, :, k]))
+            rise = self.user_torque(*(states + step)) - self.user_torque(*(states - step))
+            out[x, :, :, k] = rise / (2.0 * step[x, :, k, None])
+        return out
+
+    def _solved(self, q: np.ndarray, v: np.ndarray, net: np.ndarray) -> np.ndarray:
         if self.in_robot:
             return self.robot.forward_dynamics(q, v, net)
         bias = self.bare.inverse_dynamics(q, v, np.zeros_like(v))
@@ -117,14 +148,16 @@ class Dynamics:
     def slopes(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> Slopes:
         """Derivatives at N states with these accelerations."""
         rigid = self.bare.inverse_dynamics_derivatives(q, v, a)
-        inverse = np.linalg.inv(rigid.da + self.extra)
+        own_q, own_v, own_a = self._user_slopes(q, v, a)
+        inverse = np.linalg.inv(rigid.da + self.extra + own_a)
         Y = self.model.regressor(q, v, a)[..., self.model.base.columns]
-        by_q = -inverse @ (rigid.dq + np.diag(self.stiffness))
-        return Slopes(by_q, -inverse @ (rigid.dv + self.damping(v)), inverse, -inverse @ Y)
+        by_q = -inverse @ (rigid.dq + np.diag(self.stiffness) + own_q)
+        return Slopes(by_q, -inverse @ (rigid.dv + self.damping(v) + own_v), inverse, -inverse @ Y)
 
     def fastest(self, q: np.ndarray) -> float:
         """The largest rate [1/s] at which friction alone can brake a joint at the states q (N, nv); it limits steps."""
-        steepest = self.damping(np.zeros_like(q))
+        rest = np.zeros_like(q)
+        steepest = self.damping(rest) + self._user_slopes(q, rest, rest)[1]
         return float(np.abs(np.linalg.eigvals(np.linalg.solve(self.bare.mass_matrix(q) + self.extra, steepest))).max())
 
 

@@ -249,7 +249,7 @@ class Report(ABC):
         """Return the report as plain text."""
 
     @abstractmethod
-    def tables(self) -> dict[str, Any]:
+    def _tables(self) -> dict[str, Any]:
         """Return numbers, strings and lists, for JSON; null for unknown or infinite numbers."""
 
     def save(self, folder: str | Path) -> list[Path]:
@@ -277,5 +277,5 @@ class Report(ABC):
         """Functions that write one file each."""
         return [
             lambda: write_text(folder / "report.txt", self.text()),
-            lambda: save_json(folder / "report.json", self.tables()),
+            lambda: save_json(folder / "report.json", self._tables()),
         ]

@@ -198,7 +198,7 @@ class Result(ReportNumbers, Report):
             definitions=DEFINITIONS, parameters=flag("parameters", parameters),
         )  # fmt: skip
 
-    def tables(self) -> dict[str, Any]:
+    def _tables(self) -> dict[str, Any]:
         """Return all numbers, strings and lists, for JSON.
 
         Returns

@@ -241,7 +241,7 @@ class Tube:
                 lo, hi = min(lo, float(low)), max(hi, float(high))
         return lo, hi
 
-    def motions(self, samples: int = SAMPLES, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    def _motions(self, samples: int = SAMPLES, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Return sampled motions from corners and random states of the box, integrated by scipy's DOP853.
 
         Parameters
@@ -289,7 +289,7 @@ class Tube:
         samples = count("samples", samples, 0, MAX_SAMPLES)
         curves = None
         if samples:
-            t, x = self.motions(samples)
+            t, x = self._motions(samples)
             curves = t, x[:, :, rows]
         return tubes.figure(list(signals), list(self._patches(rows)), curves, self._title())
 

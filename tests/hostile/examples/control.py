@@ -245,7 +245,7 @@ LEFT_OUT = (
 )
 LEFT_OUT |= dict.fromkeys(("Run.save_html", "Run.animate"), "a second a page; tests/viewing/test_animation.py")
 LEFT_OUT |= dict.fromkeys(
-    ("LiveView", *(f"LiveView.{name}" for name in ("close", "wait"))),
+    ("LiveView", "LiveView.close"),
     "starts a server; tests/control/test_live_view.py",
 )
 LEFT_OUT["tune"] = "starts a server; tests/viewing/test_tuning_page.py has its bad arguments"

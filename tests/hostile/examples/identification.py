@@ -206,7 +206,6 @@ EXAMPLES = {
             "resample": number(50.0, positive=True),
         }
     ),
-    "identification.Result.tables": Example({}, Fresh(report), compare=False),
     "identification.Result.text": Example({"parameters": True}, Fresh(report)),
     "identification.Result.save": Example({"folder": path("report"), "plots": False}, Fresh(report), compare=False),
     "identification.JointMapping": Example(
@@ -349,7 +348,6 @@ EXAMPLES = {
         compare=False,
     ),
     "LoadReport.text": Example({}, Fresh(load_report)),
-    "LoadReport.tables": Example({}, Fresh(load_report)),
     "LoadReport.save": Example({"folder": path("load")}, Fresh(load_report)),
     "identification.drive_gains": Example(
         {
@@ -368,7 +366,6 @@ EXAMPLES = {
         called={"without_load": "log", "load": "mass"},
     ),
     "DriveGains.text": Example({}, Fresh(drives_report)),
-    "DriveGains.tables": Example({}, Fresh(drives_report)),
     "DriveGains.save": Example({"folder": path("gains")}, Fresh(drives_report)),
     "models.save#json": Example(
         {"robot": ROBOT, "path": path("model.json"), "extra": Argument({"note": "x"}, "mapping")}

@@ -48,7 +48,6 @@ DOMAIN = {"t": (0.5, 1.0), "q": (-0.5, 0.5)}
 STRICT = controllers.ComputedTorque(ROBOT, references.hold(ROBOT, np.array([1.0, 0.5])), strict=True)
 LYAPUNOV = testing.certify_lyapunov(STRICT, ROBOT, (0.01, 0.1), levels=False)
 EXAMPLES = {
-    "testing.assert_passive": Example({"robot": ROBOT, "inverse_dynamics": ROBOT.inverse_dynamics, **MANY}),
     "testing.assert_skew_symmetric": Example(
         {
             "robot": ROBOT,
@@ -164,7 +163,6 @@ EXAMPLES = {
     "testing.lyapunov_at": Example(
         {"controller": LAW, "plant": ROBOT, "t": number(0.5, negative=False), "q": Q, "v": V, "z": None}, compare=False
     ),
-    "testing.random_inertia": Example({"rng": rng()}),
     "testing.random_robot": Example(
         {
             "rng": rng(),

@@ -141,7 +141,6 @@ EXAMPLES = {
         compare=False,
     ),
     "testing.Tube.inside": Example({"box": BOUNDS, "time": number(0.25, negative=False)}, TUBE, compare=False),
-    "testing.Tube.motions": Example({"samples": 2, "seed": 1}, TUBE),
     "testing.Tube.plot": Example({"signals": Argument(["q[0]"], "none"), "samples": 2}, TUBE, compare=False),
     "testing.Tube.summary": Example({}, TUBE),
     "testing.certify_barrier": Example(
