@@ -51,6 +51,15 @@ class AttitudeTracking(ModelBased):
     Errors decrease exponentially from all states with `in_domain`. Elsewhere, in particular for rotations by pi, the
     law is defined but e_R may be 0. With wheels J is the inertia without their spin, Omega x J Omega includes their
     momentum, and tau = -A^+ times the torque above, with the axes A (3, wheels).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> body = gc.models.satellite()
+    >>> law = gc.controllers.AttitudeTracking(body, gc.references.hold(body, body.neutral()))
+    >>> law(0.0, body.neutral(), np.zeros(3), None).tau
+    array([0., 0., 0.])
     """
 
     def __init__(

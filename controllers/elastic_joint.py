@@ -51,6 +51,17 @@ class ElasticJoint(Law):
 
     and theta'' = a + K^-1 tau'' from the desired fourth derivative. With x = (e, e'/w, e''/w^2, e'''/w^3) and
     x' = w N x the Lyapunov function is V = sum_joints x . P x / w, N^T P + P N = -1, V' = - |x|^2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> motion = gc.references.Harmonic([0.3, 0.6], amplitude=0.4, frequency=0.7)
+    >>> law = gc.controllers.ElasticJoint(arm, motion, 2000.0, 0.1, bandwidth=10.0)
+    >>> start = law.reference(0.0)  # links and motors
+    >>> bool(np.abs(law.errors(0.0, start.q, start.v)).max() < 1e-9)
+    True
     """
 
     def __init__(

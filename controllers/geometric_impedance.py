@@ -39,6 +39,17 @@ class GeometricImpedance(TaskImpedance):
     such poses are unstable equilibria, which no continuous law on SO(3) avoids (Bhat and Bernstein 2000).
 
     Valid away from singular configurations of J. The law has no state.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.panda()
+    >>> q = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
+    >>> law = gc.controllers.GeometricImpedance(robot, gc.references.hold(robot, q), "panda_hand")
+    >>> tau = law(0.0, q, np.zeros(7), None).tau  # at the goal it compensates gravity
+    >>> bool(np.allclose(tau, robot.gravity_force(q)))
+    True
     """
 
     def __init__(

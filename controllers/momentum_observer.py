@@ -61,6 +61,16 @@ class MomentumObserver(Law):
     V = V of the law + 1/2 |p - p^|^2 / m,   V' = V' of the law - (p - p^) . K (p - p^) / m without external forces,
 
     where m [kg m^2] is the mean diagonal entry of M at the neutral configuration. V vanishes with p^ = M v.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> law = gc.controllers.MomentumObserver(gc.controllers.PDGravity(arm, [0.0, 0.0]), 50.0, threshold=2.0)
+    >>> z = law.start(np.zeros(2), np.zeros(2))
+    >>> float(law(0.0, np.zeros(2), np.zeros(2), z).signals["contact"])
+    0.0
     """
 
     def __init__(

@@ -82,6 +82,17 @@ class QuadrotorTracking(Law):
     (T. Lee, M. Leok, N. H. McClamroch, "Geometric tracking control of a quadrotor UAV on SE(3)", CDC 2010,
     position-tracking law, with z up. The cross term with J is that of Goodarzi, Lee, Lee, ECC 2013. The weight mu,
     which removes conditions on kR and kOmega, is our addition.)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> body = gc.models.quadrotor()
+    >>> path = gc.references.RestToRest((0, 0, 1, 0), (1, 0, 1, 0), 4.0)  # x, y, z [m], heading [rad]
+    >>> law = gc.controllers.QuadrotorTracking(body, gc.control.FlatOutputs(body, path))
+    >>> start = law.reference(0.0)
+    >>> bool(law.in_domain(0.0, start.q, start.v))
+    True
     """
 
     def __init__(

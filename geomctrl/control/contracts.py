@@ -58,6 +58,13 @@ class Desired(NamedTuple):
         Body-fixed joint velocities [rad/s, m/s].
     a : array (nv,)
         Their time derivatives [rad/s^2, m/s^2].
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> import numpy as np
+    >>> gc.Desired(q=np.array([0.1]), v=np.zeros(1), a=np.zeros(1)).q
+    array([0.1])
     """
 
     q: np.ndarray
@@ -74,6 +81,13 @@ class Lyapunov(NamedTuple):
         V, zero at the equilibrium and positive elsewhere.
     rate : float
         The bound on V' along the loop that the controller's proof promises.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> V = gc.Lyapunov(value=2.0, rate=-0.5)
+    >>> V.value, V.rate
+    (2.0, -0.5)
     """
 
     value: float
@@ -82,7 +96,17 @@ class Lyapunov(NamedTuple):
 
 @runtime_checkable
 class Reference(Protocol):
-    """A desired motion: a function t -> Desired(q, v, a) with q' = q hat(v) and v' = a to round-off."""
+    """A desired motion: a function t -> Desired(q, v, a) with q' = q hat(v) and v' = a to round-off.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> def ramp(t):
+    ...     return gc.Desired(q=np.array([0.2 * t]), v=np.array([0.2]), a=np.zeros(1))
+    >>> isinstance(ramp, gc.Reference)
+    True
+    """
 
     def __call__(self, t: float) -> Desired: ...
 

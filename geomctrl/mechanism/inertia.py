@@ -215,6 +215,14 @@ def pseudo(parameters: ArrayLike) -> np.ndarray:
     -------
     ndarray, shape (..., 4, 4)
         [[1/2 tr(I) 1 - I, h], [h^T, m]].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> ball = gc.inertia.from_com(2.0, (0, 0, 0), 0.4 * np.eye(3))
+    >>> gc.inertia.pseudo(ball).diagonal()
+    array([0.2, 0.2, 0.2, 2. ])
     """
     pi = _parameters(parameters)
     I, h = tensor(pi), pi[..., 1:4, None]
@@ -270,6 +278,15 @@ def transform(T: ArrayLike, parameters: ArrayLike) -> np.ndarray:
     -------
     ndarray, shape (..., 10)
         Parameters in frame a. One T may be shared by all parameters, or one set of parameters by all T.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> ball = gc.inertia.from_com(2.0, (0, 0, 0), 0.4 * np.eye(3))
+    >>> T = gc.se3.exp([0, 0, 0, 0, 0, 0.5])  # 0.5 m along z
+    >>> gc.inertia.com(gc.inertia.transform(T, ball))
+    array([0. , 0. , 0.5])
     """
     T, P = se3.checked_transform("T", T), pseudo(parameters)
     if T.ndim > 2 and P.ndim > 2:

@@ -193,7 +193,7 @@ def test_every_option_arrives(log, tmp_path, monkeypatch):
         (("--test", "-0.5"), "test: expected a fraction between 0 and 1"),
         (("--column", "q"), "--column: expected FIELD=NAME, got 'q'"),
         (("--unit", "q=degree"), "units: q: expected one of rad, deg"),
-        (("--unit", "q=deg,rad,rad"), "units: q: expected one unit, or one a column of shape (4000, 2)"),
+        (("--unit", "q=deg,rad,rad"), "units: q: expected one unit, or one per column of shape (4000, 2)"),
         (("--unit", "tau=mN m"), "wrong units suspected: torques are"),
         (("--rate", "100"), "rate: the log has time stamps of its own"),
         (("--gears", "1,x"), "--gears: expected rows of numbers, or the name of a file of them, got '1,x'"),

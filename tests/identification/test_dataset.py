@@ -459,7 +459,7 @@ def test_empty_parts_and_files_are_refused(tmp_path):
         (lambda d: d.filtered(10.0, order=1.5), "order: expected a whole number"),
         (lambda d: d.filtered(10.0, torque_cutoff=200.0), "torque_cutoff: expected hertz"),
         (lambda d: d.select(np.arange(2000) == 7).filtered(10.0), "a single sample can not be filtered"),
-        (lambda d: d.select(np.arange(2000) == 7).resampled(10.0), "a stretch of one sample"),
+        (lambda d: d.select(np.arange(2000) == 7).resampled(10.0), "an uninterrupted part of one sample"),
         (lambda d: d.without(saturation=[1.0, np.nan, 1.0]), "saturation: expected a number >= 0 or 3"),
         (lambda d: d.without(saturation=[1.0, 2.0]), "saturation: expected a number >= 0 or 3"),
         (lambda d: d.without(outliers=np.nan), "outliers: expected a number > 0"),

@@ -99,7 +99,7 @@ def test_repeats_go_on_without_a_pause(tmp_path):
 def test_bad_requests_leave_no_file(tmp_path):
     for match, path, names, options in [
         (r"path: expected a file that ends in \.csv", "m.txt", NAMES, {}),
-        ("names: expected 2, one a joint, got 1", "m.csv", ["a"], {}),
+        ("names: expected 2, one per joint, got 1", "m.csv", ["a"], {}),
         ("rate: expected", "m.csv", NAMES, {"rate": 0.0}),
         ("repeats: expected a whole number from 1", "m.csv", NAMES, {"repeats": 0}),
         ("name: expected a name in C", "m.h", NAMES, {"name": "2x"}),

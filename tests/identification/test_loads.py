@@ -370,7 +370,7 @@ def test_bad_input_is_refused_with_its_name(logs, tmp_path):
          {"sensor": FRAME}),
         (ArgumentError, "friction: expected one of 'own', 'same', 'load'", (log,), {"friction": "more"}),
         (ArgumentError, "identified: the log without the load", (log, empty), {"identified": {}}),
-        (ArgumentError, "identified: expected what geomctrl identify keeps in robot.json", (log,),
+        (ArgumentError, "identified: expected what geomctrl identify writes to robot.json", (log,),
          {"identified": {"load": {}}}),
         (ArgumentError, "'spring1' is a user-defined column", (log,), {"identified": {"identified": {"spring1": 1.0}}}),
         (ArgumentError, "model: expected one of this robot", (log,), {"model": RegressorModel(models.two_link())}),

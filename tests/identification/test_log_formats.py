@@ -253,7 +253,7 @@ def test_the_robots_joints_may_have_other_names_in_the_log(tmp_path):
     near = {name.replace("joint1", "join1"): x for name, x in table(m).items()}
     with pytest.raises(DataError, match=r"no column of 'joint1'; did you mean 'join1'\? the log has joint2, join1"):
         read_log(write_csv(tmp_path / "near.csv", near), ARM, Reading())
-    with pytest.raises(ArgumentError, match=r"joints: expected 2 names, one a joint of 'two_link', got 1"):
+    with pytest.raises(ArgumentError, match=r"joints: expected 2 names, one per joint of 'two_link', got 1"):
         read_log(path, ARM, Reading(joints=["pan"]))
 
 
@@ -289,7 +289,7 @@ def test_currents_become_torques_by_their_gains(key, tmp_path):
     np.testing.assert_allclose(data.tau, m.tau, rtol=1e-14)
     with pytest.raises(DataError, match=r"tau: expected torques, got currents; .*N m/A.*--current-gains"):
         Dataset.read(arrays, **options)
-    with pytest.raises(DataError, match=r"current_gains: expected one number or 2, one a joint, got 3"):
+    with pytest.raises(DataError, match=r"current_gains: expected one number or 2, one per joint, got 3"):
         Dataset.read(arrays, current_gains=[1.0, 2.0, 3.0], **options)
 
 
@@ -306,7 +306,7 @@ def test_efforts_that_are_currents_and_logs_of_both(tmp_path):
         Dataset.read({"t": m.t, "q": m.q, "tau": m.tau}, current_gains=2.0)
     with pytest.raises(ArgumentError, match="torques tau, or currents i and their current_gains, got both"):
         Dataset.read(both, {"tau": "tau", "i": "i"}, current_gains=2.0)
-    with pytest.raises(ArgumentError, match="current_gains: expected N m/A, one or one a joint, not 0"):
+    with pytest.raises(ArgumentError, match="current_gains: expected N m/A, one or one per joint, not 0"):
         Dataset.read(both, current_gains=[0.0, 1.0])
 
 

@@ -264,6 +264,8 @@ def test_random_motions_are_shared_by_all_cores(cores, starts, compare, used, mo
 
 def test_stretches_that_are_too_short_say_what_is_enough(arm):
     log, _ = arm
-    with pytest.raises(DataError, match="a stretch of 15 samples is too short to filter: expected 16 or more"):
+    with pytest.raises(
+        DataError, match="an uninterrupted part of 15 samples is too short to filter: expected 16 or more"
+    ):
         log.select(np.arange(len(log)) < 15).filtered(5.0)
     assert len(log.select(np.arange(len(log)) < 16).filtered(5.0)) == 16

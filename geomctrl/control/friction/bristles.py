@@ -98,6 +98,14 @@ class Dahl(FrictionModel):
     -----
     Dahl 1968, with exponent one. The torque depends on the path alone: along motion in one direction it tends to
     `coulomb` as exp(-stiffness |displacement| / coulomb). The energy stiffness z^2 / 2 is stored, the model is passive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> bristles = gc.friction.Dahl(stiffness=100.0, coulomb=2.0)
+    >>> bristles.torque(np.zeros(1), None, np.array([0.01]))
+    array([1.])
     """
 
     stiffness: ArrayLike

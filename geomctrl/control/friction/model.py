@@ -101,6 +101,14 @@ class FrictionModel(ReadableRepr):
         -------
         array (n,) or None
             None for a model without a state.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> bristles = gc.friction.Dahl(stiffness=100.0, coulomb=2.0)
+        >>> bristles.start(np.zeros(2))
+        array([0., 0.])
         """
         return None
 
@@ -119,6 +127,14 @@ class FrictionModel(ReadableRepr):
         Returns
         -------
         array (n,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> bristles = gc.friction.Dahl(stiffness=100.0, coulomb=2.0)
+        >>> bristles.state_rate(np.array([0.1]), None, np.zeros(1))
+        array([0.1])
         """
         raise NotImplementedError(f"{type(self).__name__}.state_rate")
 
@@ -134,6 +150,14 @@ class FrictionModel(ReadableRepr):
         -------
         float
             [J].
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> bristles = gc.friction.Dahl(stiffness=100.0, coulomb=2.0)
+        >>> bristles.stored_energy(np.array([0.01]))
+        0.005
         """
         return 0.0
 
@@ -199,6 +223,13 @@ class FrictionModel(ReadableRepr):
         ------
         ArgumentError
             If it does not.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> friction = gc.Friction(viscous=0.5)
+        >>> friction.check(7)  # one coefficient fits any number of joints
         """
         count("nv", nv)
         for name, x in vars(self).items():
@@ -221,6 +252,14 @@ class FrictionModel(ReadableRepr):
         -------
         float
             [W].
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> friction = gc.Friction(viscous=0.5)
+        >>> friction.power(np.array([2.0]))
+        2.0
         """
         return scalar((v * self.torque(v, load, x)).sum())
 

@@ -19,6 +19,16 @@ class GroupResidual(Monitor):
     ----------
     limit : float
         Largest value that counts as held. Default: 1e-9.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> body = gc.models.satellite()
+    >>> law = gc.controllers.AttitudeTracking(body, gc.references.hold(body, body.neutral()))
+    >>> monitors = [gc.monitors.GroupResidual()]
+    >>> run = gc.simulate(body, law, body.neutral(), [0.1, 0.0, 0.0], t_end=0.01, dt=1e-3, monitors=monitors)
+    >>> run.monitors["group"].verdict
+    'held'
     """
 
     name = "group"

@@ -33,6 +33,15 @@ class Holding(Monitor):
     ----------
     limit : float
         Largest value that counts as held. Default: 0.5.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.0, 0.0], kp=50.0, kd=10.0)
+    >>> monitors = [gc.monitors.Holding()]
+    >>> run = gc.simulate(law.robot, law, [0.1, 0], [0, 0], t_end=0.01, dt=1e-3, control_dt=1e-3, monitors=monitors)
+    >>> run.monitors["holding"].verdict
+    'held'
     """
 
     name = "holding"

@@ -30,6 +30,12 @@ class JointLimits(Monitor):
         Largest excess that counts as held, in the unit of `of`. Default: 0.
     of : {"position", "velocity", "effort"}
         [rad, m], [rad/s, m/s], or the applied torque [N m, N]. Default: "position".
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.monitors.JointLimits(of="effort").name
+    'effort_limits'
     """
 
     def __init__(self, limit: float = 0.0, of: str = "position"):

@@ -175,7 +175,7 @@ def _late_joint(evidence: Evidence, rows: Rows, fit: FreeFit) -> Explanation | N
         f" deviation {1e3 * deviation:.2g} ms): {100 * fit.relative[k]:.3g} % of them are left unexplained, and"
         f" {100 * after.relative[k]:.3g} % without the delay"
     )
-    advice = "Look at how this joint's torques are stamped and filtered, beside the others'"
+    advice = "Compare the time stamps and filters of this joint's torques with those of the other joints"
     clause = f"the torques of {evidence.names[k]!r} {order} the positions"
     return _with_columns(evidence, rows, fit, Finding("delay", seen, advice), clause, columns(k), after)
 

@@ -148,7 +148,7 @@ def _other_velocities(evidence: Evidence, log: Dataset) -> list[Finding]:
         for k in np.flatnonzero(moved & (left > MAX_VELOCITY_ERROR * size))
     ]
     advice = "Look at the order, units and signs of the velocities' columns, or leave them out (--column without v)"
-    return listing("velocity", "measured velocities are not those of the positions", which, advice)
+    return listing("velocity", "measured velocities are not the derivatives of the positions", which, advice)
 
 
 # --- excitation ------------------------------------------------------------------------------------------------------

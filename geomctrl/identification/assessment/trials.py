@@ -251,7 +251,7 @@ ADVICE = {
     "swap": "Check the order of the log's columns: --joints or --column name them",
     "coupling": "Give the motors' matrix as --gears, whose rows are motors and columns joints, and --transmission where"
     " friction acts",
-    "scale": "Give the unit: --unit q=deg, or one a joint",
+    "scale": "Give the unit: --unit q=deg, or one per joint",
 }
 
 

@@ -272,13 +272,18 @@ class _Search:
             if not edge.any():
                 return (
                     stronger,
-                    "" if stronger is setting else "; made stronger for bodies at the edge of possible ones",
+                    ""
+                    if stronger is setting
+                    else "; made stronger because of bodies at the limit of what is physically possible",
                 )
             names = ", ".join(n for n, e in zip(model.robot.body_names, edge) if e)
             exponent = np.log10(max(stronger.entropic, 10.0**MIN_EXPONENT)) + 0.5
             trial = self.at(kind, exponent, problem, weighted, ridge=setting.regularization)
             if exponent > MAX_EXPONENT or trial.error > (1.0 + MAX_EDGE_RISE) * best:
-                return stronger, f"; {names} at the edge of possible bodies, which a stronger prior would cost too much"
+                return (
+                    stronger,
+                    f"; {names} remain nearly impossible, because a stronger prior increases the error too much",
+                )
             stronger = trial
 
     # --- notes and findings --------------------------------------------------------------------------------------

@@ -48,7 +48,9 @@ class Penalties:
         for name in ("regularization", "entropic", "margin"):
             x = number(name, getattr(self, name), "a number >= 0", lambda x: x >= 0.0)
             if x > MAX_NUMBER:
-                raise ArgumentError(f"{name}: expected at most {MAX_NUMBER:g}, beside which the log counts, got {x!r}")
+                raise ArgumentError(
+                    f"{name}: expected at most {MAX_NUMBER:g}; a larger weight makes the log negligible; got {x!r}"
+                )
             object.__setattr__(self, name, x)
 
 

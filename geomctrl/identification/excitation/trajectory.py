@@ -107,7 +107,7 @@ def save_trajectory(
         raise ArgumentError(f"path: expected a file that ends in {', '.join(writers)}, got {str(path)!r}")
     names = [instance("names", n, str, "names of joints") for n in listed("names", names)]
     if len(names) != trajectory.coefficients.shape[1]:
-        raise ArgumentError(f"names: expected {trajectory.coefficients.shape[1]}, one a joint, got {len(names)}")
+        raise ArgumentError(f"names: expected {trajectory.coefficients.shape[1]}, one per joint, got {len(names)}")
     name = prefix("name", name)
     rate = number("rate", rate, "a rate > 0", lambda x: x > 0.0)
     sampled = samples(trajectory, rate, count("repeats", repeats, 1))

@@ -321,7 +321,7 @@ def _known(robot: Robot, identified: Any, model: RegressorModel | None) -> Known
         model = RegressorModel(robot) if model is None else model
         return Known(model, model.prior, "as its model says")
     if model is not None:
-        raise ArgumentError("model: the one of `identified` is used; give one of the two")
+        raise ArgumentError("model: expected None with `identified`, whose model is used")
     if isinstance(identified, Estimate):
         if identified.model.robot.joint_names != robot.joint_names:
             raise ArgumentError(f"identified: expected an estimate of {robot.name!r}, got {shown(identified)}")
@@ -334,7 +334,7 @@ def _of_extra(robot: Robot, extra: Mapping[str, Any]) -> Known:
     values = extra.get("identified")
     if not isinstance(values, Mapping):
         raise ArgumentError(
-            "identified: expected what geomctrl identify keeps in robot.json, with friction under 'identified', got"
+            "identified: expected what geomctrl identify writes to robot.json, with friction under 'identified', got"
             f" {', '.join(map(repr, extra)) or 'nothing'}"
         )
     acts: dict[str, Any] = {kind: [] for kind in SYMBOLS.values()}

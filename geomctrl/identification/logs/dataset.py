@@ -237,9 +237,9 @@ class Dataset(Samples):
         """
         file_options = Reading(keys, **options)
         if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(x, str) for x in names):
-            raise ArgumentError(f"names: expected one a joint, got {shown(names)}")
+            raise ArgumentError(f"names: expected one per joint, got {shown(names)}")
         if label is not None:
-            instance("label", label, str, "words")
+            instance("label", label, str, "text")
         if not isinstance(source, Mapping):
             path = path_of("source", source)
             recording = recorded(path, file_options.topic)
@@ -301,14 +301,14 @@ def read_log(source: Dataset | str | Path, robot: Robot, reading: Reading, resam
     data = instance("source, path", source, (Dataset, str, os.PathLike), "a Dataset or the path of a log")
     if reading.joints is not None and len(reading.joints) != robot.nv:
         raise ArgumentError(
-            f"joints: expected {robot.nv} names, one a joint of {robot.name!r}, got {len(reading.joints)}"
+            f"joints: expected {robot.nv} names, one per joint of {robot.name!r}, got {len(reading.joints)}"
         )
     if not isinstance(data, Dataset):
         path, options = Path(data), replace(reading, joints=joints_of(robot, reading))
         data = Dataset._of_recording(recorded(path, options.topic), options, path.stem)
     check_robot(data, robot, units=reading.check_units)
     if len(data) < MIN_SAMPLES:
-        raise DataError(f"{data.label}: {len(data)} samples are no log: expected at least {MIN_SAMPLES}")
+        raise DataError(f"{data.label}: expected a log of at least {MIN_SAMPLES} samples, got {len(data)}")
     data = parts.cut_at_holes(parts.with_bridges(_without_empty_velocities(data)))
     if resample is None and not data.is_even and data.q.shape[1] == data.nv:
         steps = np.concatenate([np.diff(data.t[s]) for s in data.stretches])

@@ -64,8 +64,8 @@ def require_repeating(data: Samples, seconds: float) -> None:
         )
     if detected is not None and seconds > 1.5 * detected:
         raise ArgumentError(
-            f"period: {data.label}: the motion repeats every {detected:.5g} s already: of {seconds:.5g} s, the end"
-            " would be tested on motion that the start trains on"
+            f"period: {data.label}: the motion already repeats every {detected:.5g} s: with a period of"
+            f" {seconds:.5g} s, the test part would repeat motion of the training part"
         )
 
 
@@ -252,7 +252,7 @@ def select(data: Log, keep: np.ndarray, label: str | None = None) -> Log:
 
 def _check_label(label: object) -> None:
     if label is not None and not isinstance(label, str):
-        raise ArgumentError(f"label: expected words, got {shown(label)}")
+        raise ArgumentError(f"label: expected text, got {shown(label)}")
 
 
 def rows(data: Samples, indices: slice | np.ndarray) -> dict[str, np.ndarray]:

@@ -81,7 +81,7 @@ class Samples:
         names = tuple(self.names) or tuple(f"joint{k + 1}" for k in range(n))
         arrays["mask"] = _mask(label, self.mask, (len(t), n))
         if len(names) != n:
-            raise DataError(f"{label}: names: expected {n}, one a joint, got {len(names)}")
+            raise DataError(f"{label}: names: expected {n}, one per joint, got {len(names)}")
         _put(self, {**arrays, "names": names})
 
     def __len__(self) -> int:
@@ -183,7 +183,7 @@ def _mask(label, mask_or_none, shape):
 def _check_words(x: Samples) -> None:
     """Check the fields that are not arrays."""
     if not isinstance(x.label, str):
-        raise ArgumentError(f"label: expected words, got {shown(x.label)}")
+        raise ArgumentError(f"label: expected text, got {shown(x.label)}")
     instance("processing", x.processing, Processing, "what filters record, a Processing")
     count("stride", x.stride, 1)
     for name, kind in (("names", str), ("gaps", (int, np.integer)), ("history", str)):

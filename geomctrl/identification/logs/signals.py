@@ -108,7 +108,8 @@ def check_samples(data: Samples) -> None:
         if s.stop - s.start < MIN_STRETCH:
             n = s.stop - s.start
             raise DataError(
-                f"{data.label}: a stretch of {n} samples is too short to filter: expected {MIN_STRETCH} or more; record"
+                f"{data.label}: an uninterrupted part of {n} samples is too short to filter: expected"
+                f" {MIN_STRETCH} or more; record"
                 " longer or sample faster, or test on another part of it (identify: --test)"
             )
 
@@ -235,7 +236,7 @@ def resampled(data: Log, rate: float) -> Log:
     for s in data.stretches:
         t = data.t[s]
         if len(t) < 2:
-            raise DataError(f"{data.label}: a stretch of one sample can not be interpolated")
+            raise DataError(f"{data.label}: an uninterrupted part of one sample can not be interpolated")
         new = t[0] + np.arange(int(np.floor((t[-1] - t[0]) * rate + 1e-9)) + 1) / rate
         nearest = np.clip(np.searchsorted(t, new), 0, len(t) - 1)
         values = [None if x is None else CubicSpline(t, x[s])(new) for x in (data.q, data.tau, data.v, data.a)]

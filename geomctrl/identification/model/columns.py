@@ -54,7 +54,7 @@ class Column:
     initial: float = 0.0
 
     def __post_init__(self):
-        instance("name", self.name, str, "words")
+        instance("name", self.name, str, "text")
         function("torque", self.torque, "(q, v, a)", 3)
         flag("positive", self.positive)
         number("initial", self.initial)

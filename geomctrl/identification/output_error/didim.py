@@ -78,7 +78,7 @@ def prepared(setup: Experiment, x: np.ndarray, steps: int, moving: bool = False)
     try:
         dynamics = Dynamics(setup.model, x)
     except ModelError as error:
-        raise SimulationError(f"the parameters at hand can not be simulated: {error}; {REMEDY}") from error
+        raise SimulationError(f"the current parameters can not be simulated: {error}; {REMEDY}") from error
     configurations = np.concatenate([part.q[:: max(1, len(part.q) // 20)] for part in setup.parts])
     steps = max(steps, steps_for(dynamics, configurations, loop.period))
     return dynamics, schedule(loop.period, loop.delay, steps, moving), steps

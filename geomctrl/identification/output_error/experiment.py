@@ -26,7 +26,7 @@ MIN_BEGINNING = 12  # samples that determine the initial state of a log without 
 BEGINNING_SECONDS = 0.05
 MAX_SETTLING_SHARE = 0.1  # of a part
 REMEDY = (
-    "begin nearer to the robot's parameters, or where the log excites too little take a physically consistent estimator"
+    "start nearer to the robot's parameters, or use a physically consistent estimator if the log excites too little"
 )
 
 
@@ -104,7 +104,8 @@ def _part(robot: Robot, data: Dataset, s: slice, loop: Any) -> Part:
     rows = np.round(place).astype(int)
     if len(t) < MIN_BEGINNING:
         raise DataError(
-            f"{data.label}: a stretch of {len(t)} samples is too short to simulate: expected {MIN_BEGINNING} or more"
+            f"{data.label}: an uninterrupted part of {len(t)} samples is too short to simulate:"
+            f" expected {MIN_BEGINNING} or more"
         )
     if np.abs(place - rows).max() > MAX_JITTER or (np.diff(rows) < 1).any():
         raise DataError(

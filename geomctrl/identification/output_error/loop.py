@@ -275,7 +275,7 @@ def loops_of(value: Any, n: int) -> list[Any]:
     """The loops of n logs: one for all, or one each, with the same gains, period and delay. Raises ArgumentError."""
     loops = listed("loop", value) if isinstance(value, list | tuple) else [value] * n
     if len(loops) != n:
-        raise ArgumentError(f"loop: expected one, or {n}, one a log, got {len(loops)}")
+        raise ArgumentError(f"loop: expected one, or {n}, one per log, got {len(loops)}")
     for loop in loops:
         if not all(hasattr(loop, name) for name in ("period", "delay", "torque", "gains", "_running")):
             raise ArgumentError(f"loop: expected a ServoLoop or a ControllerLoop, got {shown(loop)}")
@@ -316,7 +316,9 @@ class ControllerLoop:
         if getattr(self.controller, "group", None) is not None:
             raise ArgumentError("controller: expected one whose state is a vector or None, got one on a group")
         if wants_measurements(self.controller):
-            raise ArgumentError("controller: expected one of q and v, got one that wants measurements")
+            raise ArgumentError(
+                "controller: expected a law of q and v, got one that reads sensors (measurements = True)"
+            )
         check_times(self)
 
     @property

@@ -95,8 +95,8 @@ def _torques_of_currents(recording: Recording, values: dict[str, np.ndarray], o:
     if o.current_gains is None:
         if i is not None and ("tau" not in values or "i" in (o.keys or {})):
             raise DataError(
-                f"{recording.label}: tau: expected torques, got currents; give what makes torques of them,"
-                " current_gains=[...] in N m/A, one number or one a joint (identify: --current-gains 0.12,0.12,0.08)"
+                f"{recording.label}: tau: expected torques, got currents; give the gains that convert them,"
+                " current_gains=[...] in N m/A, one number or one per joint (identify: --current-gains 0.12,0.12,0.08)"
             )
         return
     if i is None:
@@ -110,7 +110,9 @@ def _torques_of_currents(recording: Recording, values: dict[str, np.ndarray], o:
         )
     gains, n = np.asarray(o.current_gains, float), i.shape[-1]
     if gains.ndim and (i.ndim != 2 or len(gains) != n):
-        raise DataError(f"{recording.label}: current_gains: expected one number or {n}, one a joint, got {len(gains)}")
+        raise DataError(
+            f"{recording.label}: current_gains: expected one number or {n}, one per joint, got {len(gains)}"
+        )
     values["tau"] = i * gains
 
 

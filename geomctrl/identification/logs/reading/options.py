@@ -30,7 +30,7 @@ ANGULAR, LINEAR = ("deg", "rev", "deg/s", "rpm", "deg/s^2"), ("mm", "mm/s", "mm/
 def factor(field: str, unit: str | Sequence[str], shape: tuple[int, ...]) -> float | np.ndarray:
     """Conversion factor to SI for values of this shape; one number for each joint if `unit` is a list."""
     if not isinstance(unit, str) and len(unit) != (shape[-1] if len(shape) == 2 else 1):
-        raise ArgumentError(f"units: {field}: expected one unit, or one a column of shape {shape}, got {list(unit)}")
+        raise ArgumentError(f"units: {field}: expected one unit, or one per column of shape {shape}, got {list(unit)}")
     for u in [unit] if isinstance(unit, str) else unit:
         if u not in UNITS[field]:
             raise ArgumentError(f"units: {field}: expected one of {', '.join(UNITS[field])}, got {u!r}")
@@ -170,13 +170,13 @@ class Reading:
             for name in (names := listed("joints", self.joints)):
                 instance("joints", name, str, "names")
             if len(set(names)) != len(names) or not names:
-                raise ArgumentError(f"joints: expected different names, one a joint, got {shown(names)}")
+                raise ArgumentError(f"joints: expected different names, one per joint, got {shown(names)}")
         if self.topic is not None:
             instance("topic", self.topic, str, "a name")
         if self.current_gains is not None:
             gains = checked("current_gains", self.current_gains, ())
             if gains.ndim > 1 or not gains.size or not gains.all():
-                raise ArgumentError(f"current_gains: expected N m/A, one or one a joint, not 0, got {shown(gains)}")
+                raise ArgumentError(f"current_gains: expected N m/A, one or one per joint, not 0, got {shown(gains)}")
         for episode in () if self.episodes is None else listed("episodes", self.episodes):
             count("episodes", episode)
         if self.episodes is not None and not len(self.episodes):
