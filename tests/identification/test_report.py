@@ -260,7 +260,7 @@ def test_units_that_a_joint_can_not_have_are_refused(tmp_path):
 def test_identify_refuses_what_does_not_fit(tmp_path):
     write_log(tmp_path / "log.csv", seconds=4.0)
     data = Dataset.read(tmp_path / "log.csv")
-    with pytest.raises(DataError, match="expected a log of at least .* samples, got 1"):
+    with pytest.raises(DataError, match=r"expected a log of at least \d+ samples, got 1"):
         identify(models.two_link(), between(data, 0.0, 1e-3))
     with pytest.raises(ArgumentError, match="standstill: expected a speed >= 0"):
         identify(models.two_link(), data, filtering=Filtering(standstill=np.nan))

@@ -100,6 +100,14 @@ class Actuator(ReadableRepr):
         -------
         array (outputs,)
             Torques for joints [N m, N], or the inputs of the next actuator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> drive = gc.actuators.CurrentDrive(torque_constant=0.1, gear_ratio=50.0)
+        >>> drive.torque(0.0, np.array([2.0]), np.zeros(1), None)  # 2 A
+        array([10.])
         """
         raise NotImplementedError(f"{type(self).__name__}.torque")
 
@@ -120,6 +128,14 @@ class Actuator(ReadableRepr):
         Returns
         -------
         array (n,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> lag = gc.actuators.Lag(0.01)
+        >>> lag.state_rate(0.0, np.array([1.0]), np.zeros(1), np.zeros(1))
+        array([100.])
         """
         raise NotImplementedError(f"{type(self).__name__}.state_rate")
 

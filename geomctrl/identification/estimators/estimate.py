@@ -194,6 +194,18 @@ class Estimate:
         -------
         ndarray, shape (N, nv)
             Joint torques [N m or N].
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> arm = gc.models.two_link()
+        >>> model = gc.identification.RegressorModel(arm, viscous=False, coulomb=False, offset=False)
+        >>> q, v, a = np.random.default_rng(0).normal(size=(3, 50, 2))
+        >>> log = gc.identification.Dataset(np.arange(50) / 100, q, arm.inverse_dynamics(q, v, a), v=v, a=a)
+        >>> estimate = gc.identification.fit(model, log)
+        >>> bool(np.allclose(estimate.predict(q, v, a), log.tau))
+        True
         """
         return self.model.torque(self.x, q, v, a)
 
@@ -209,6 +221,18 @@ class Estimate:
         -------
         float
             0.05 is an error of 5 %.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> arm = gc.models.two_link()
+        >>> model = gc.identification.RegressorModel(arm, viscous=False, coulomb=False, offset=False)
+        >>> q, v, a = np.random.default_rng(0).normal(size=(3, 50, 2))
+        >>> log = gc.identification.Dataset(np.arange(50) / 100, q, arm.inverse_dynamics(q, v, a), v=v, a=a)
+        >>> estimate = gc.identification.fit(model, log)
+        >>> estimate.relative_error() < 1e-9
+        True
         """
         if not isinstance(data, Compressed):
             data = self.training if data is None else self.model.compress(instance("data", data, Dataset, "a Dataset"))

@@ -223,6 +223,16 @@ class RegressorModel:
         -------
         ndarray, shape (N, nv, size)
             Y with tau = Y x for the parameters x (size,), except for torques of known rotors.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> arm = gc.models.two_link()
+        >>> model = gc.identification.RegressorModel(arm, viscous=False, coulomb=False, offset=False)
+        >>> q, v, a = np.random.default_rng(0).normal(size=(3, 50, 2))
+        >>> bool(np.allclose(model.regressor(q, v, a) @ model.prior, arm.inverse_dynamics(q, v, a)))
+        True
         """
         q, v, a = self._states(q, v, a)
         Y = np.zeros((len(q), self.robot.nv, self.size))

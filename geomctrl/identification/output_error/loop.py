@@ -155,6 +155,15 @@ class ServoLoop:
     Raises
     ------
     ArgumentError
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> motion = gc.references.Sinusoids(arm, [0.3, 0.5], amplitude=0.4, frequency=0.5)
+    >>> loop = gc.identification.ServoLoop(motion, kp=[400, 200], kd=[30, 15], period=0.004)
+    >>> loop.kp
+    array([400., 200.])
     """
 
     reference: Any
@@ -304,6 +313,13 @@ class ControllerLoop:
         Time [s] from a sample until its command acts. Default: 0.
     torque : str
         Whether logs hold the torques that were "commanded" or "applied". Default: "commanded".
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.0, 0.0])
+    >>> gc.identification.ControllerLoop(law, period=0.002).delay
+    0.0
     """
 
     controller: Controller
