@@ -59,7 +59,7 @@ def test_a_wrong_period_is_refused_with_what_was_found():
         (3.1, r"3\.1 s apart differ by .* % of their range .*; they repeat every 4 s"),
         (
             2.0 * PERIOD,
-            r"already repeats every 4 s: with a period of 8 s the test part would repeat motion of the training part",
+            r"already repeats every 4 s: with a period of 8 s, the test part would repeat motion of the training part",
         ),
         (100.0, "nothing was recorded 100 s apart; they repeat every 4 s"),
         (0.0, "expected seconds > 0"),

@@ -32,6 +32,7 @@ PLANT = gc.Plant(ROBOT, FRICTION)
 Z = ADAPTIVE.start()
 T = number(0.25)
 EXAMPLES = {
+    "controllers.classes": Example({"tuned": True}),
     "controllers.PDGravity": Example(
         {"robot": ROBOT, "q_d": Q, "kp": GAIN, "kd": GAIN, "constant": Argument(False), "strict": Argument(False)}
     ),
