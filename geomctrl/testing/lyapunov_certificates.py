@@ -35,11 +35,14 @@ from .certificates.level_sets import (
 )
 from .certificates.quadratic import Bounds, Boxes, lengths
 from .certificates.searching import LargestExcess, search, zero_on_surface
+from .certificates.sliding import sliding_bounds
 from .evidence import record
 from .settings import Box, Budget, box_of, budget_of
 
 PHYSICAL_INERTIAS_NOTE = "each body of the true robot has a positive definite inertia that a rigid body can have"
 STABLE = "so it is stable; attraction also needs LaSalle's theorem: no other motion stays in {which} = 0"
+SLIDING = "V = 1/2 w . M w > 0 where w = e' + Lambda e is not zero, which bounds e"
+FULL_TURN = float(np.nextafter(2.0 * np.pi, 7.0))  # rad, rounded up
 NEGLIGIBLE = 1e-12  # relative to V or V' at a corner of the box
 UNLIKELY_BOXES = 4_000  # budget for an inequality that is probably undecidable
 SHELL_FRACTION = 0.1  # fraction of the box beyond which V and V' must not vanish
@@ -198,12 +201,23 @@ class CertificateRequest:
         )
         n, t = robot.nv, ([-np.inf], [np.inf]) if times is None else ([times[0]], [times[1]])
         q_lo, q_hi = np.nextafter(q_d - half[:n], -np.inf), np.nextafter(q_d + half[:n], np.inf)
-        p_lo, p_hi = arguments.with_torques(box.disturbance, plant, p_lo, p_hi)
+        p_lo, p_hi = arguments.with_others(box, plant, p_lo, p_hi)
         within = {"q": (q_lo, q_hi), "v": (-half[n:], half[n:]), "p": (p_lo, p_hi), "t": t}
-        self.e = equations(controller, plant, q_d, times is not None, within, moving, box.disturbance is not None)
+        others = box.disturbance is not None, box.friction is not None
+        asked = controller, plant, q_d, times is not None
+        self.sliding = self.ball is None and self.offset > 0.0 and self.rate > 0.0
+        self.e = equations(*asked, within, moving, *others, self.sliding)
+        self.sliding = self.sliding and self.e.gain is not None
+        if self.sliding:  # v = w - Lambda e
+            v = (half[n:] + np.abs(self.e.gain) @ half[:n]) * (1.0 + 1e-9)
+            gain, self.e = self.e.gain, equations(*asked, {**within, "v": (-v, v)}, moving, *others, True)
+            if not np.array_equal(self.e.gain, gain):
+                raise ArgumentError("controller: expected w = e' + Lambda e with one Lambda on the whole box")
         self.bounded = times is not None and self.e.timed  # the claim is about these times alone
         if self.e.timed:
-            p_lo, p_hi = np.append(p_lo, self.e.times[0]), np.append(p_hi, self.e.times[1])
+            turns = np.zeros(len(self.e.phases)), np.full(len(self.e.phases), FULL_TURN)
+            (p_lo, p_hi), (first, last) = (np.append(x, y) for x, y in zip((p_lo, p_hi), turns)), self.e.times
+            p_lo, p_hi = np.append(p_lo, first), np.append(p_hi, last)
         self.box = Boxes(-half[None], half[None], p_lo[None], p_hi[None])
         validity.compare_with_python(controller, plant, self.e, self.box, self.seed, self.desired)
         self.scale = lengths(self.e, half)
@@ -214,7 +228,11 @@ class CertificateRequest:
         )
         self.domain += f", at times from {times[0]:g} to {times[1]:g} s" if times is not None and self.bounded else ""
         self.domain = self.domain.replace("the equilibrium", "the reference") if moving else self.domain
+        self.domain = self.domain.replace("v within", "w = e' + Lambda e within") if self.sliding else self.domain
         self.domain += "" if box.disturbance is None else f", disturbances up to {box.disturbance} N m"
+        self.domain += (
+            "" if box.friction is None else f", every coefficient of friction within {100.0 * box.friction:g} %"
+        )
         self.everywhere = self.ball is None and self.offset == 0.0
 
     def certificate(self, claims: list[Claim]) -> LyapunovCertificate:
@@ -298,6 +316,8 @@ class CertificateRequest:
     def positive_tasks(self) -> dict[str, Task]:
         """Inequalities by statement, each of which implies V > 0: for V itself, or U(q) > 0 if M is a term of V."""
         e, statement = self.e, "V > 0 off the equilibrium"
+        if self.sliding:
+            return {}
         tasks = {statement: Task(self.bounds(neg(e.value)), self.box, None)}
         if e.potential is not None:
             squares: Any = 0.0
@@ -309,6 +329,8 @@ class CertificateRequest:
 
     def positive(self) -> Claim:
         """V > 0 for all parameters; otherwise, if M is a term of V, for robots with a positive definite M."""
+        if self.sliding:
+            return Claim(SLIDING, PROVED, assumes=self.positive_inertias())
         e, box, max_boxes = self.e, self.box, self.budget.boxes
         (statement, task), *others = self.positive_tasks().items()
         size, shell = self.size(task.bounds), SHELL_FRACTION * box.hi[0]
@@ -329,9 +351,13 @@ class CertificateRequest:
                 claim.nearly = self.nearly("V", claim, near)
                 return claim
         claim = self.proof(*others[0])
-        all_definite = share(*(p[:, e.robots].reshape(-1, 10) for p in (box.p_lo, box.p_hi))) > 0.0
-        claim.assumes = "" if all_definite else PHYSICAL_INERTIAS_NOTE
+        claim.assumes = self.positive_inertias()
         return claim
+
+    def positive_inertias(self) -> str:
+        """The assumption without which M may be indefinite for some parameters; empty if it is not needed."""
+        p = (x[:, self.e.robots].reshape(-1, 10) for x in (self.box.p_lo, self.box.p_hi))
+        return "" if share(*p) > 0.0 else PHYSICAL_INERTIAS_NOTE
 
     def decreasing(self, progress: Progress) -> Claim:
         task, statement = self.decrease()
@@ -409,9 +435,15 @@ class CertificateRequest:
         e = self.e
         t = float(p[-1]) if e.timed else None
         q, v = (e.q_d, 0.0) if self.desired is None else self.desired(0.0 if t is None else t)[:2]
-        return Violation(q + x[: e.n], v + x[e.n :], p[e.robots].reshape(-1, 10), excess, t)
+        return Violation(q + x[: e.n], v + e.velocities(x), p[e.robots].reshape(-1, 10), excess, t)
 
     def levels(self, certificate: LyapunovCertificate) -> None:
+        if self.sliding:
+            bounds = certificate.sliding = sliding_bounds(self.e, self.box)
+            if bounds is not None:
+                certificate.level, ends = bounds.level(self.box.hi[0]), self.ends_in()
+                certificate.ends_in = ends if ends < certificate.level else None
+            return
         level = least_on_boundary(self.bounds(neg(lower_value(self.e, self.box))), self.box)
         certificate.level, ends = level or None, self.ends_in()
         certificate.ends_in = ends if ends < level else None

@@ -82,8 +82,8 @@ def recheck_lyapunov(
         task, statement = asked.below(task, statement, level)
         if not least_on_boundary(asked.bounds(neg(asked.e.value)), asked.box) >= level:
             raise CheckError(f"V <= {level!r} is not shown to be inside the box")
-    first = next((w for w in leaves["words"].tolist() if w in positive), next(iter(positive)))
-    tasks: dict[str, Task] = {first: positive[first], statement: task}
+    first = next((w for w in leaves["words"].tolist() if w in positive), next(iter(positive), ""))
+    tasks: dict[str, Task] = {k: x for k, x in positive.items() if k == first} | {statement: task}
     fields = {"words", *(f"{k}_{end}" for k in range(len(tasks)) for end in ("lo", "hi"))}
     if leaves["words"].tolist() != list(tasks) or set(leaves) != fields:
         raise CheckError(f"proof: expected the inequalities {list(tasks)}, got {leaves['words'].tolist()!s:.200}")

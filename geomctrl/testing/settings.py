@@ -133,6 +133,8 @@ class Box:
         Default: the controller's `reference`, or its `q_d`. About a reference that moves, q and v are tracking errors.
     disturbance : float or array (nv,), optional
         Largest joint torques [N m or N] that act in addition, as any function of time. Coulomb friction is one.
+    friction : float, optional
+        Uncertainty of the coefficients of the plant's `Friction`, relative to their values (0.2 for 20 %).
 
     Examples
     --------
@@ -145,8 +147,11 @@ class Box:
     times: tuple[float, float] | None = None
     equilibrium: Any = None
     disturbance: Any = None
+    friction: float | None = None
 
     def __post_init__(self):
+        if self.friction is not None:
+            number("friction", self.friction, "a share, not negative, such as 0.2 for 20 %", lambda x: x >= 0.0)
         if self.disturbance is not None:
             torques = checked("disturbance", self.disturbance, ())
             if torques.ndim > 1 or not (torques >= 0.0).all():

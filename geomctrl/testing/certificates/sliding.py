@@ -1,0 +1,105 @@
+"""Bounds of tracking errors from a V that vanishes wherever w = e' + Lambda e does, such as 1/2 w . M w.
+
+|w_i| <= sigma_i sqrt(2 V) with sigma_i^2 = max (M^-1)_ii. With r_i the bound of |w_i| and C = Lambda_ii on the diagonal
+and - |Lambda_ij| elsewhere, the box |e| <= E is invariant if C E > r, because |e_i|' <= r_i - (C E)_i where |e_i| = E_i.
+If |w| <= r in the limit, then |e| <= C^-1 r in the limit (comparison lemma; C is an M-matrix, as C E > 0 for an E > 0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geomctrl.tracing.derivatives import tangents
+from geomctrl.tracing.proofs.interpreted import Program
+from geomctrl.tracing.proofs.substitution import substituted
+
+from .equations import Equations
+from .forms import comparison
+from .quadratic import Boxes, inputs, perron
+
+MARGIN = 1e-9  # relative: covers rounding, and makes inequalities strict
+CLOSE = 1.03  # precision of sigma^2
+MAX_PARTS = 2_000
+
+
+@dataclass(frozen=True)
+class SlidingBounds:
+    """Bounds of w and e where V <= level: r = sigma sqrt(2 level), |e| <= shape sqrt(2 level)."""
+
+    sigma: np.ndarray
+    shape: np.ndarray
+
+    def errors(self, level: float) -> np.ndarray:
+        """The bounds (nv,) of |e|."""
+        return self.shape * np.sqrt(2.0 * level) * (1.0 + MARGIN)
+
+    def level(self, half: np.ndarray) -> float:
+        """The largest level at which (e, w) is in the box with these half widths (2 nv,)."""
+        sizes = np.concatenate([self.errors(0.5), self.sigma])
+        return 0.5 * float((half / sizes).min()) ** 2 * (1.0 - MARGIN)
+
+
+def sliding_bounds(e: Equations, box: Boxes) -> SlidingBounds | None:
+    """The bounds for all states of the box, all times and parameters; None if none are found."""
+    squares = _largest_inverses(e, box)
+    C = None if e.gain is None else comparison(e.gain)
+    if C is None or not np.isfinite(squares).all():
+        return None
+    sigma = np.sqrt(squares) * (1.0 + MARGIN)
+    shape = np.linalg.solve(C, sigma) * (1.0 + MARGIN)
+    return SlidingBounds(sigma, shape) if (shape > 0.0).all() and (C @ shape > sigma).all() else None
+
+
+def _largest_inverses(e: Equations, box: Boxes) -> np.ndarray:
+    """Upper bounds (nv,) of the diagonal of M^-1 on the box, by branch and bound over angles; infinite without any.
+
+    M is affine in the parameters: M = M(centre) + sum_k d_k M_k. If no eigenvalue of W M W^T is below 1 - r, for any W,
+    then M^-1 <= W^T W / (1 - r). W belongs to the middle of a part of the box.
+    """
+    lo, hi, n = box.p_lo[0, e.robots], box.p_hi[0, e.robots], e.n
+    centre, parameters = 0.5 * (lo + hi), e.parameters[e.robots]
+    radius = np.maximum(hi - centre, centre - lo) * (1.0 + MARGIN)
+    inexact = np.flatnonzero(radius)
+    ends = substituted(e.graph, e.inertia, dict(zip(parameters, centre.tolist())))
+    for k in inexact:
+        ends += tangents(e.graph, e.inertia, {parameters[k]: 1.0})
+    M, whole = Program(e.graph, ends), inputs(e, box, box.lo, box.hi)
+    felt = set(e.graph.needed([e.graph.operand(x) for x in ends]))
+    angles = [k for k in e.angles if k is not None and k in felt]
+    weights = np.append(1.0, radius[inexact])[:, None, None]
+
+    def diagonals(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        parts = {k: (low[:, i], high[:, i]) for i, k in enumerate(angles)}
+        a, b = (x.reshape(len(low), -1, n, n) for x in M.enclosed({**whole, **parts}, len(low)))
+        good: Any = np.isfinite(a).all((1, 2, 3)) & np.isfinite(b).all((1, 2, 3))
+        a, b = (np.where(good[:, None, None, None], x, np.eye(n)) for x in (a, b))
+        middle, off = 0.5 * (a + b), 0.5 * (b - a) * (1.0 + MARGIN) + MARGIN**1.5 * np.abs(a + b)
+        good &= np.linalg.eigvalsh(middle[:, 0])[:, 0] > 0.0
+        middle[~good] = np.eye(n)
+        W = np.linalg.inv(np.linalg.cholesky(middle[:, 0]))[:, None]
+        size, V = np.abs(W), W.swapaxes(2, 3)
+        at_middle = np.abs(W @ middle @ V - np.eye(n) * (np.arange(len(weights)) == 0)[:, None, None])
+        cover = ((at_middle + size @ off @ size.swapaxes(2, 3)) * weights).sum(1)
+        u = perron(cover, np.ones(n))
+        r = (np.einsum("bij,bj->bi", cover, u) / u).max(1) * (1.0 + MARGIN) + MARGIN
+        squares = np.einsum("bij,bij->bj", W[:, 0], W[:, 0]) / np.maximum(1.0 - r, 1e-300)[:, None] * (1.0 + MARGIN)
+        return np.where((good & (r < 1.0))[:, None], squares, np.inf)
+
+    low, high = (np.array([[float(np.ravel(whole[k][end])[0]) for k in angles]]) for end in (0, 1))
+    seen, largest, count = np.zeros(n), np.zeros(n), 0
+    while len(low):
+        count += len(low)
+        middle, above = 0.5 * (low + high), diagonals(low, high)
+        seen = np.maximum(seen, diagonals(middle, middle).max(0))
+        wide = (above > CLOSE * seen).any(1) & (high > low).any(1) & (count < MAX_PARTS)
+        largest = np.maximum(largest, above[~wide].max(0, initial=0.0))
+        low, high, middle = low[wide], high[wide], middle[wide]
+        if len(low):
+            rows, sides = np.arange(len(low)), np.argmax(high - low, axis=1)
+            upper, lower = high.copy(), low.copy()
+            upper[rows, sides] = lower[rows, sides] = middle[rows, sides]
+            low, high = np.concatenate([low, lower]), np.concatenate([upper, high])
+    return largest * (1.0 + MARGIN)
