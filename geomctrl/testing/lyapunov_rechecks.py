@@ -18,8 +18,8 @@ from .certificates.branching import Task
 from .certificates.certificate import LyapunovCertificate, require_proved
 from .certificates.level_sets import least_on_boundary
 from .certificates.recheck import CheckError, leaves_of, recheck
+from .certificates.request import CertificateRequest
 from .certificates.validity import exists, is_continuous
-from .lyapunov_certificates import CertificateRequest
 from .settings import Box
 
 

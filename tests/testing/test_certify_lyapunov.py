@@ -10,7 +10,7 @@ from scipy.linalg import solve_continuous_lyapunov
 import geomctrl as gc
 from geomctrl import controllers, models, testing
 from geomctrl.control.contracts import Command, Lyapunov
-from geomctrl.control.references import Sinusoids, hold
+from geomctrl.control.references import hold
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body

@@ -8,11 +8,13 @@ import geomctrl as gc
 from geomctrl import controllers, testing
 from geomctrl.errors import ArgumentError
 from geomctrl.testing.certificates.forms import comparison
+from geomctrl.testing.certificates.quadratic import Boxes, inputs
+from geomctrl.testing.certificates.request import CertificateRequest
 from geomctrl.testing.certificates.sliding import sliding_bounds
 from geomctrl.testing.certificates.tracking import period_of, speeds_of, with_phases
-from geomctrl.testing.lyapunov_certificates import CertificateRequest
+from geomctrl.testing.certificates.validity import at_rest
 from geomctrl.tracing import symbols
-from geomctrl.tracing.proofs.interpreted import valued
+from geomctrl.tracing.proofs.interpreted import Program, valued
 from geomctrl.tracing.symbols import Graph
 
 M, K, LAMBDA, RATE, FORCE = 2.0, 30.0, 5.0, 4.0, 1.0  # of the axis
@@ -125,6 +127,57 @@ def test_bounds_of_the_inverse_mass_matrix_hold_for_all_robots(percent):
         largest = np.maximum(largest, np.sqrt(np.diag(inverse)))
     assert (largest <= sigma).all()
     assert (sigma < 1.5 * largest).all()
+
+
+@pytest.mark.parametrize(
+    ("law", "plant", "box", "percent", "exact"),
+    [
+        (robust(), gc.Plant(ARM), BOX, 0.04, False),
+        (robust(), gc.Plant(ARM), BOX, 0.15, False),  # beyond rho
+        (robust(TWO), gc.Plant(ARM), BOX, 0.04, False),
+        (controllers.Passivity(ARM, TWO, 10.0, 40.0, strict=True), gc.Plant(ARM), BOX, 0.04, True),
+        (
+            controllers.Passivity(ARM, MOTION, 10.0, 40.0, friction=gc.Friction(0.3, 0.2, 0.05)),
+            gc.Plant(ARM, friction=gc.Friction(0.3, 0.1, 0.05)),
+            testing.Box(0.3, 4.0, disturbance=0.1, friction=0.2), 0.04, True,
+        ),
+        (
+            controllers.ComputedTorque(ARM, MOTION, 100.0, 20.0, strict=True),
+            gc.Plant(ARM, friction=gc.Friction(0.3, 0.0)), testing.Box(0.2, 2.0, friction=0.5), 0.01, True,
+        ),
+    ],
+    ids=["Robust", "Robust beyond rho", "Robust two", "Passivity two", "friction", "ComputedTorque friction"],
+)  # fmt: skip
+def test_bounds_of_v_and_its_rate_hold_at_random_points(law, plant, box, percent, exact):
+    """The rewritten V' is at least V' along the field, for robots, disturbances and friction anywhere in the box."""
+    request, count, rng = (
+        CertificateRequest(law, plant, box, None, percent, 4.0, 0.1, 100),
+        300,
+        np.random.default_rng(0),
+    )
+    e = request.e
+    x = rng.uniform(-1.0, 1.0, (count, 4)) * request.box.hi[0] * rng.choice([1.0, 0.1, 0.01], (count, 1))
+    p = np.where(rng.random((count, len(request.box.p_lo[0]))) < 0.5, request.box.p_lo[0], request.box.p_hi[0])
+    if e.timed:
+        p[:, -1] = rng.uniform(0.0, e.times[1], count)
+    for i in range(len(e.phases)):  # frequencies of TWO
+        p[:, len(p[0]) - 1 - len(e.phases) + i] = 2.0 * np.pi * (0.3, 0.7)[i] * p[:, -1] % (2.0 * np.pi)
+    points = Boxes(x, x, p, p)
+    low, high = Program(e.graph, [e.decrease, e.value]).enclosed(inputs(e, points, x, x), count)
+    slope, value = valued(e.graph, [e.loop.slope, e.loop.value], e.at(x, p), count).T
+    size = 1e-9 * np.abs(slope).max()
+    assert (high[:, 0] >= slope - size).all()
+    assert high[:, 1] == pytest.approx(value, rel=1e-6, abs=1e-9)
+    if exact and not e.inverse:
+        assert low[:, 0] == pytest.approx(slope, rel=1e-6, abs=100.0 * size)
+
+
+def test_conditions_of_loops_with_phases_hold_for_all_times():
+    request = CertificateRequest(robust(TWO), ARM, BOX, None, 0.0, 4.0, 0.1, 100)
+    e, box = request.e, request.box
+    assert inputs(e, box, box.lo, box.hi)[e.loop.t.index] == (0.0, np.inf)
+    (low,), (high,) = at_rest(e, [e.loop.t], box.p_lo, box.p_hi)
+    assert (low, high) == (0.0, np.inf)
 
 
 def test_gains_must_have_a_comparison_matrix():

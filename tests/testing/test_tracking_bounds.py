@@ -11,8 +11,8 @@ from geomctrl.control.contracts import Desired
 from geomctrl.errors import ArgumentError
 from geomctrl.testing.certificates.level_sets import largest_errors, lower_value
 from geomctrl.testing.certificates.quadratic import Boxes, inputs
+from geomctrl.testing.certificates.request import CertificateRequest
 from geomctrl.testing.certificates.tracking import DESIRED, _independent
-from geomctrl.testing.lyapunov_certificates import CertificateRequest
 from geomctrl.tracing.proofs.interpreted import Program
 from geomctrl.tracing.symbols import Graph
 

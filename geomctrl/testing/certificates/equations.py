@@ -56,8 +56,8 @@ class Equations:
     V' contains M^-1, the entries of M by rows and the nodes for the entries of its inverse. `monotone`: parameters in
     which V' is then monotone if M is positive definite, so that it is largest at the ends of their intervals. `lemmas`,
     `form`: what this relies on. timed: whether the last parameter is time (boxes with times); the others are the
-    robot's, joint torques and friction coefficients. times: the first and the last time of the claim [s]. places: for a
-    moving reference, q as expressions of x, which then are errors, and time. gain: None, or Lambda (n, n) if V = 1/2 w . M w
+    robot's, joint torques and friction coefficients. times: first and last time of the claim [s]. places: for a moving
+    reference, q as expressions of x, which then are errors, and time. gain: None, or Lambda (n, n) if V = 1/2 w . M w
     with w = e' + Lambda e and x = (q, w). inertia: the entries of M by rows.
     phases: nodes of the phases of sinusoids of several frequencies, parameters before time, which then only `loop` has.
     """
