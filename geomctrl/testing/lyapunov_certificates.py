@@ -43,7 +43,7 @@ def certify_lyapunov(
         The nominal model.
     box : Box, or a pair (q, v)
         The states, as a `Box` or as half widths [rad or m, rad/s or m/s]; tracking errors about a moving reference. If
-        that is a sinusoid of one frequency, the claim is about all times, otherwise a `Box` with `times` is needed.
+        that is a sum of sinusoids, the claim is about all times, otherwise a `Box` with `times` is needed.
     outside : float or pair (q, v), optional
         Claim the decrease of V only outside the ellipsoid with these half axes; a number r means (r, r / 0.2 s). By
         default it is claimed everywhere, with V' <= offset at the equilibrium. An uncertain model needs `outside` or

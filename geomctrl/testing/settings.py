@@ -126,7 +126,8 @@ class Box:
     Parameters
     ----------
     q, v : float or array (nv,)
-        Half widths of the box [rad or m, rad/s or m/s].
+        Half widths of the box [rad or m, rad/s or m/s]. If V = 1/2 s . M s with s = e' + Lambda e and the claim has
+        `rate` and `offset`, v is the half width of s.
     times : pair (first, last), optional
         Time interval [s] for a law, a V or a wrench that depends on time. Without it such a law is refused.
     equilibrium : array (nq,), optional
