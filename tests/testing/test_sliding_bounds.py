@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_tracking_bounds import ARM, AXIS, MOTION, SWING, motion
+from arms import AXIS, motion
 
 import geomctrl as gc
 from geomctrl import controllers, testing
@@ -17,6 +17,9 @@ from geomctrl.tracing import symbols
 from geomctrl.tracing.proofs.interpreted import Program, valued
 from geomctrl.tracing.symbols import Graph
 
+ARM = gc.models.two_link()
+MOTION = gc.references.Sinusoids(ARM, [0.3, 0.5], [0.4, 0.3], 0.3, [0.0, 0.5])
+SWING = gc.references.Sinusoids(AXIS, [0.0], [0.2], 0.5)
 M, K, LAMBDA, RATE, FORCE = 2.0, 30.0, 5.0, 4.0, 1.0  # of the axis
 BOX = testing.Box(0.3, (4.0, 8.0), disturbance=0.1)
 TWO = gc.references.Sinusoids(ARM, [0.3, 0.5], [[0.4, 0.3], [0.1, 0.1]], [[0.3, 0.3], [0.7, 0.7]])

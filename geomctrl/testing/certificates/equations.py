@@ -43,6 +43,10 @@ from .tracking import apart, in_errors, in_sliding_variables, period_of, preload
 ANGLES, MOTION = 7, 9  # further arrays of the graph: q inside sines and cosines, an acceleration
 TIME = 1.0  # s: an arbitrary time; lemmas hold for all times
 SEARCHED_PERIODS = 20  # longest periods of sinusoids of several frequencies in which counterexamples are sought
+NEEDS_TIMES = (
+    "controller: its V, its V' or the set where it is defined depends on time: expected a Box with `times` in"
+    " which it is certified"
+)
 LARGEST_SOLVED = 6  # joints up to which M x = b is solved symbolically
 
 
@@ -148,25 +152,16 @@ def equations(
     loop = as_traced if within is None else decided(as_traced, within)
     graph, p = loop.graph, loads([*loop.extra["parameters"], *loop.extra["others"]])
     forms = Forms(loop, controller, plant, p, others, q_d)
-    if disturbed and not forms.same(_accelerations_by(graph, loop, loads(pushes))):
-        raise ArgumentError(f"disturbance: expected a plant that adds it to its torques, got {type(plant).__name__}")
+    if disturbed:
+        _check_disturbances(forms, loads(pushes), type(plant).__name__)
     exact = within is not None and all(np.array_equal(end, forms.true) for end in within["p"])
-    if disturbed and degree_in(graph, loop.value, set(loads(pushes))):
-        raise UntraceableError("controller: V depends on the disturbance, which may change at any time")
     form, lemmas, model, decrease, value, potential = forms.best(exact, None if within is None else within["p"])
     if pairs:
         claim = "the reference's velocity is the rate of its position, and the law's errors are those from it"
         lemmas = [*lemmas, forms.lemma(claim, pairs)]
     q, v, _ = loop.split(loop.y)
     x = loads([*q.tolist(), *v.tolist()])
-    moved: dict[int, Any] = {k: 0.0 for k, z in forms.fixed.items() if z == 0.0}
-    angles: list[int | None] = []
-    for i, index in enumerate(loads(loop.extra["angles"]) if moving else x[: len(x) // 2]):
-        angle, used = graph.load(ANGLES, i), False
-        for op in ("sin", "cos") if forms.separable else ():  # otherwise cancelling terms must stay together
-            node = graph.node(op, index)
-            moved[node], used = symbols.unary(op, angle), True
-        angles.append(angle.index if used else None)
+    moved, angles = _separate_angles(forms, loads(loop.extra["angles"]) if moving else x[: len(x) // 2])
     inertia = [x for row in loop.extra["mass"] for x in row]
     ends = [decrease, value, 0.0 if potential is None else potential, *inertia, *forms.mass]
     decrease, value, U, *rest = substituted(graph, ends, moved)
@@ -181,23 +176,17 @@ def equations(
         timed, period = True, period_of(list(speeds.values()))
         if period is None:
             ends = [decrease, value, U, *inertia, *mass, *places]
-            ends, phases, period = with_phases(graph, ends, speeds, loop.t.index)
-            decrease, value, U, *rest = ends
-            inertia, mass, places = np.split(np.array(rest, object), np.cumsum([len(inertia), len(mass)]))
-            inertia, mass, places = inertia.tolist(), mass.tolist(), places.tolist()
+            (decrease, value, U, *rest), phases, period = with_phases(graph, ends, speeds, loop.t.index)
+            k, j = len(inertia), len(inertia) + len(mass)
+            inertia, mass, places = rest[:k], rest[k:j], rest[j:]
         times = (0.0, period * (SEARCHED_PERIODS if phases else 1))
     timed = timed and loop.t.index in inputs
     if loop.t.index in inputs and not timed:
-        raise UntraceableError(
-            "controller: its V, its V' or the set where it is defined depends on time: expected a Box with `times` in"
-            " which it is certified"
-        )
+        raise UntraceableError(NEEDS_TIMES)
     errors, gain = forms.errors, forms.gain if sliding else None
     if gain is not None:
-        x, ends, as_traced = in_sliding_variables(
-            as_traced, x, forms.w, q_d, gain, [decrease, value, U, *inertia, *mass]
-        )
-        decrease, value, U, *rest = ends
+        ends = [decrease, value, U, *inertia, *mass]
+        x, (decrease, value, U, *rest), as_traced = in_sliding_variables(as_traced, x, forms.w, q_d, gain, ends)
         inertia, mass = rest[: len(inertia)], rest[len(inertia) :]
     if timed:
         further = [*phases, loop.t.index]
@@ -209,6 +198,27 @@ def equations(
         loads([graph.load(INVERSE, k) for k in range(len(mass))]), forms.monotone, form, lemmas, as_traced,
         timed, times, places, gain, inertia, phases,
     )  # fmt: skip
+
+
+def _separate_angles(forms: Forms, nodes: list[int]) -> tuple[dict[int, Any], list[int | None]]:
+    """Replacements of sines and cosines by those of further inputs, and the nodes of these, None where none is used."""
+    graph = forms.graph
+    moved: dict[int, Any] = {k: 0.0 for k, z in forms.fixed.items() if z == 0.0}
+    angles: list[int | None] = []
+    for i, index in enumerate(nodes):
+        angle, used = graph.load(ANGLES, i), False
+        for op in ("sin", "cos") if forms.separable else ():  # otherwise cancelling terms must stay together
+            node = graph.node(op, index)
+            moved[node], used = symbols.unary(op, angle), True
+        angles.append(angle.index if used else None)
+    return moved, angles
+
+
+def _check_disturbances(forms: Forms, torques: list[int], plant: str) -> None:
+    if not forms.same(_accelerations_by(forms.graph, forms.loop, torques)):
+        raise ArgumentError(f"disturbance: expected a plant that adds it to its torques, got {plant}")
+    if degree_in(forms.graph, forms.loop.value, set(torques)):
+        raise UntraceableError("controller: V depends on the disturbance, which may change at any time")
 
 
 def _accelerations_by(graph: Any, loop: TracedClosedLoop, torques: list[int]) -> list[tuple[Any, Any]]:

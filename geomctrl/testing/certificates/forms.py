@@ -186,11 +186,11 @@ class Forms:
         off = np.maximum(hi - model[: len(p)], model[: len(p)] - lo) * (1.0 + 1e-12)
         a = float(np.sqrt((off**2 / numbers[2:]).sum())) * (1.0 + 1e-12)
         rest = max(1.0 - numbers[0] / max(a, 1e-300) * (1.0 - 1e-12), 0.0)
-        most = LARGEST_LOSS * min(a, numbers[0]) * numbers[1] * (1.0 + 1e-12)
+        loss = LARGEST_LOSS * min(a, numbers[0]) * numbers[1] * (1.0 + 1e-12)
         torques = dict(zip(self.p[len(p) :], self.deviations[len(p) :]))
         inertias = dict(zip(p, self.deviations))
         left = add(tangents(self.graph, [own], torques)[0], mul(rest, tangents(self.graph, [own], inertias)[0]))
-        decrease = add(add(add(self.loop.rate, most), left), self.about(other, model))
+        decrease = add(add(add(self.loop.rate, loss), left), self.about(other, model))
         return self.lemma(
             "V' is the promised rate - rho g . D g / sqrt(g . D g + eps^2) + g . (p_0 - p)", pairs
         ), decrease

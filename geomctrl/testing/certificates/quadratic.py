@@ -101,12 +101,12 @@ class Form(NamedTuple):
         The lift is proportional to 1 / scale^2, or costs equally much in every coordinate of a box if this is cheaper.
         """
         finite = np.abs(self.N).max((1, 2)) < 1e200
-        N, far = np.where(finite[:, None, None], self.N, np.eye(len(self.scale))), boxes.far
-        wide = np.broadcast_to(self.scale, far.shape)
+        N, reach = np.where(finite[:, None, None], self.N, np.eye(len(self.scale))), boxes.far
+        wide = np.broadcast_to(self.scale, reach.shape)
         lifts = []
-        for unit in (wide, np.maximum(far, 1e-6 * wide)):
+        for unit in (wide, np.maximum(reach, 1e-6 * wide)):
             lifts.append(np.maximum(-1.01 * scaled_eigenvalues(N, unit), 0.0)[:, None] / unit**2)
-        cheaper = (lifts[1] * far**2).sum(1) < (lifts[0] * far**2).sum(1)
+        cheaper = (lifts[1] * reach**2).sum(1) < (lifts[0] * reach**2).sum(1)
         lift, unit = np.where(cheaper[:, None], lifts[1], lifts[0]), np.where(cheaper[:, None], unit, wide)
         lifted = N + np.eye(len(self.scale)) * lift[:, None, :]
         convex = scaled_eigenvalues(lifted, unit) > 0.0

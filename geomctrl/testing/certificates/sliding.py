@@ -72,11 +72,11 @@ def _largest_inverses(e: Equations, box: Boxes) -> np.ndarray:
     M, rates, whole = Program(e.graph, ends), Program(e.graph, slopes), inputs(e, box, box.lo, box.hi)
 
     def diagonals(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        at = 0.5 * (low + high)
-        ranges = [{k: (x[:, i], y[:, i]) for i, k in enumerate(angles)} for x, y in ((at, at), (low, high))]
+        point = 0.5 * (low + high)
+        ranges = [{k: (x[:, i], y[:, i]) for i, k in enumerate(angles)} for x, y in ((point, point), (low, high))]
         ends = [p.enclosed({**whole, **r}, len(low)) for p, r in zip((M, rates), ranges)]
         a, b = (np.concatenate([x, y], 1).reshape(len(low), -1, n, n) for x, y in zip(*ends))
-        reach = np.maximum(high - at, at - low) * (1.0 + MARGIN)
+        reach = np.maximum(high - point, point - low) * (1.0 + MARGIN)
         exact = np.ones((len(low), 1)), np.broadcast_to(radius[inexact], (len(low), len(inexact)))
         weights = np.concatenate([*exact, reach], 1)[:, :, None, None]
         good: Any = np.isfinite(a).all((1, 2, 3)) & np.isfinite(b).all((1, 2, 3))
