@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import FLOAT64, checked, instance, number, one_state
+from geomctrl.arguments import FLOAT64, checked, instance, number, one_state, shown
 from geomctrl.control.contracts import Command, Reference
 from geomctrl.control.friction import Friction, FrictionModel
 from geomctrl.control.friction.model import friction_of_law
@@ -228,7 +228,7 @@ def _adapted(robot: Robot, adapt: str | Sequence[str], form: Form) -> tuple[np.n
 
 def numbers_of_bodies(robot: Robot, names: Sequence[str]) -> list[int]:
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
-        raise ArgumentError(f"adapt: expected 'links', 'base' or a list of body names, got {names!r:.80}")
+        raise ArgumentError(f"adapt: expected 'links', 'base' or a list of body names, got {shown(names)}")
     for name in names:
         if name not in robot.body_names:
             raise NameNotFoundError(f"adapt: no body named {name!r}; known: {', '.join(map(repr, robot.body_names))}")

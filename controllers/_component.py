@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import one_state
+from geomctrl.arguments import one_state, shown
 from geomctrl.control.contracts import require_controller, started
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration
@@ -18,10 +18,10 @@ def wrapped_law(name: str, law: Any) -> Any:
     vector state or no state."""
     require_controller(law, name)
     if not isinstance(getattr(law, "robot", None), Robot):
-        raise ArgumentError(f"{name}: expected a controller with its model as an attribute `robot`, got {law!r:.60}")
+        raise ArgumentError(f"{name}: expected a controller with its model as an attribute `robot`, got {shown(law)}")
     start = started(law, law.robot)
     if getattr(law, "group", None) is not None or (start is not None and np.ndim(start) != 1):
-        raise ArgumentError(f"{name}: expected a controller whose state is a vector, got {law!r:.60}")
+        raise ArgumentError(f"{name}: expected a controller whose state is a vector, got {shown(law)}")
     return law
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import function, one_state
+from geomctrl.arguments import function, one_state, shown
 from geomctrl.control.contracts import Desired, Reference, desired_at
 from geomctrl.control.friction.model import FrictionModel, friction_of_law
 from geomctrl.control.plant import Plant
@@ -43,8 +43,8 @@ class ModelBased(Law):
 
     def __init__(self, robot: Robot, reference: Reference, friction: FrictionModel | None = None):
         if not isinstance(robot, Robot):
-            raise ArgumentError(f"robot: expected a geomctrl.Robot, got {robot!r:.60}")
-        function("reference", reference, "t -> Desired(q, v, a)")
+            raise ArgumentError(f"robot: expected a geomctrl.Robot, got {shown(robot)}")
+        function("reference", reference, "t -> Desired(q, v, a)", 1)
         self.robot, self.reference = robot, reference
         self.friction = friction_of_law(friction, robot.nv)
 
@@ -126,4 +126,4 @@ def true_robot(plant: Plant) -> Robot:
     try:
         return plant.robot
     except AttributeError:
-        raise ArgumentError(f"plant: expected a geomctrl.Plant, got {plant!r:.60}") from None
+        raise ArgumentError(f"plant: expected a geomctrl.Plant, got {shown(plant)}") from None

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import one_state
+from geomctrl.arguments import one_state, shown
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.tracking import gain_matrix, joint_forces
 from geomctrl.controllers._model_based import ModelBased, true_robot
-from geomctrl.errors import ArgumentError
+from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.lie import se3
 from geomctrl.robot import Robot
 from geomctrl.tracing.numbers import scalar
@@ -55,9 +55,9 @@ class TaskSpace(ModelBased):
         if robot.frame(frame).body < 0:
             raise ArgumentError(f"frame: {frame!r} is fixed to the world, so no joint moves it")
         if axes is not None and (not isinstance(axes, str) or axes not in ("x", "y", "z", "xy", "xz", "yz", "xyz")):
-            raise ArgumentError(f"axes: expected None or some of 'xyz' in that order, got {axes!r:.40}")
+            raise ArgumentError(f"axes: expected None or some of 'xyz' in that order, got {shown(axes)}")
         if not isinstance(posture, tuple) or len(posture) != 2:
-            raise ArgumentError(f"posture: expected (kp, kd), got {posture!r:.60}")
+            raise ArgumentError(f"posture: expected (kp, kd), got {shown(posture)}")
         self.frame, self.axes = frame, axes
         self.rows = None if axes is None else ["xyz".index(x) + 3 for x in axes]
         self.m = 6 if axes is None else len(axes)
@@ -102,6 +102,15 @@ class TaskSpace(ModelBased):
         X = robot.mass_matrix_inverse(q).dot(J.T)
         return X, J.dot(X)
 
+    def _inertia(self, q, G) -> np.ndarray:
+        """G^-1; raises ModelError at a singular configuration."""
+        try:
+            return np.linalg.inv(G)
+        except np.linalg.LinAlgError:
+            raise ModelError(
+                f"q: expected a configuration where the frame can move along all axes of the task, got {q}"
+            ) from None
+
     def _torques(self, t, q, v, task: Task, A, X, inertia) -> np.ndarray:
         """Joint torques for the task acceleration A, with the posture in the null space."""
         error = self.error(t, q, v)
@@ -136,7 +145,7 @@ class TaskImpedance(TaskSpace):
     def __call__(self, t, q, v, z):
         task = self._task(t, q, v)
         X, G = self._mobility(self.robot, q, task.J)
-        inertia = np.linalg.inv(G)
+        inertia = self._inertia(q, G)
         force = self.damping.dot(task.W) + self._potential(task.E, self.stiffness)[1]
         half = task.J_rate.dot(X) - 0.5 * X.T.dot(self.robot.mass_matrix_rate(q, v)).dot(X)
         G_rate = half + half.T
@@ -147,6 +156,6 @@ class TaskImpedance(TaskSpace):
         """V and its rate without external forces."""
         task = self._task(t, q, v)
         _, G = self._mobility(true_robot(plant), q, task.J)
-        kinetic = 0.5 * task.W.dot(np.linalg.inv(G)).dot(task.W)
+        kinetic = 0.5 * task.W.dot(self._inertia(q, G)).dot(task.W)
         U, _ = self._potential(task.E, self.stiffness)
         return Lyapunov(scalar(kinetic) + U, -scalar(task.W.dot(self.damping).dot(task.W)))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import generator, number, one_state
+from geomctrl.arguments import generator, number, one_state, shown
 from geomctrl.control.contracts import Command, Controller, Lyapunov
 from geomctrl.control.plant import Plant
 from geomctrl.controllers._component import (
@@ -76,7 +76,7 @@ class EnergyTank(Law):
         self.passive, self.active = wrapped_law("passive", passive), wrapped_law("active", active)
         for name in ("lyapunov", "error"):
             if not hasattr(passive, name):
-                raise ArgumentError(f"passive: expected a law with {name}(...), got {passive!r:.60}")
+                raise ArgumentError(f"passive: expected a law with {name}(...), got {shown(passive)}")
         if self.active.robot.nv != self.passive.robot.nv:
             raise ArgumentError(
                 f"active: expected a law for {self.passive.robot.nv} coordinates, got {self.active.robot.nv}"

@@ -83,7 +83,7 @@ class JointImpedance(ModelBased):
         self.inertia = None if inertia is None else gain_matrix("inertia", inertia, robot.nv)
         self._mobility = None if self.inertia is None else np.linalg.inv(self.inertia)
         if external is not None:
-            function("external", external, "(t, q, v) -> torques (nv,)")
+            function("external", external, "(t, q, v) -> torques (nv,)", 3)
             if inertia is None:
                 raise ArgumentError("external: expected None without `inertia`, which needs no external torque")
         self.external = external

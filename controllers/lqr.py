@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, number
+from geomctrl.arguments import checked, number, shown
 from geomctrl.control.contracts import Command, Lyapunov
 from geomctrl.control.references import hold
 from geomctrl.control.tracking import gain_matrix
@@ -151,6 +151,6 @@ def selection(robot: Robot, actuated: Sequence[int] | None) -> np.ndarray:
     wanted = numbers.ndim == 1 and numbers.size > 0 and np.isin(numbers, np.arange(n)).all()
     if not wanted or len(set(numbers.tolist())) < len(numbers):
         raise ArgumentError(
-            f"actuated: expected different velocity coordinates from 0 to {n - 1}, got {actuated!r:.80}"
+            f"actuated: expected different velocity coordinates from 0 to {n - 1}, got {shown(actuated)}"
         )
     return np.eye(n)[:, numbers.astype(int)]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, generator, number, one_state
+from geomctrl.arguments import checked, generator, number, one_state, shown
 from geomctrl.control.contracts import Command, Controller, Lyapunov, started
 from geomctrl.control.friction.model import FrictionModel, friction_of_law
 from geomctrl.control.plant import Plant
@@ -219,5 +219,5 @@ class OnlineIdentification(Law):
 def _noise(noise: ArrayLike, n: int) -> np.ndarray:
     a = checked("noise", noise, ())
     if a.shape not in ((), (n,)) or not (a > 0.0).all():
-        raise ArgumentError(f"noise: expected a positive number or ({n},) of them, got {noise!r:.60}")
+        raise ArgumentError(f"noise: expected a positive number or ({n},) of them, got {shown(noise)}")
     return np.array(np.broadcast_to(a, n))

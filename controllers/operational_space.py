@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.control.contracts import Command, Lyapunov, Reference
@@ -75,7 +74,7 @@ class OperationalSpace(TaskSpace):
         task = self._task(t, q, v)
         X, G = self._mobility(self.robot, q, task.J)
         A = task.A_d - self.kd.dot(task.W) - self._potential(task.E, self.kp)[1]
-        return Command(self._torques(t, q, v, task, A, X, np.linalg.inv(G)), None, {"W": task.W})
+        return Command(self._torques(t, q, v, task, A, X, self._inertia(q, G)), None, {"W": task.W})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         task = self._task(t, q, v)

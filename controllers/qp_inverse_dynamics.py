@@ -45,7 +45,7 @@ class PositionTask(Law):
     weight: float = 1.0
 
     def __post_init__(self):
-        function("target", self.target, "t -> (3, 3), position, velocity, acceleration")
+        function("target", self.target, "t -> (3, 3), position, velocity, acceleration", 1)
         for name in ("kp", "kd", "weight"):
             object.__setattr__(self, name, _positive(name, getattr(self, name)))
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import number
+from geomctrl.arguments import number, shown
 from geomctrl.control.attitude import AttitudeError, FlatOutputs, attitude_error, heading, require_flying, thrust_frame
 from geomctrl.control.contracts import Command, Lyapunov, time
 from geomctrl.control.plant import Plant
@@ -99,7 +99,7 @@ class QuadrotorTracking(Law):
     ):
         require_flying("robot", robot)
         if not isinstance(reference, FlatOutputs):
-            raise ArgumentError(f"reference: expected a geomctrl.control.FlatOutputs, got {reference!r:.60}")
+            raise ArgumentError(f"reference: expected a geomctrl.control.FlatOutputs, got {shown(reference)}")
         self.robot, self.reference = robot, reference
         self.mass, self.J = inertia_of(robot)
         moments = np.linalg.eigvalsh(self.J)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import instance, number
+from geomctrl.arguments import instance, number, shown
 from geomctrl.control.contracts import Command, Lyapunov
 from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.controllers.lqr import LQR, selection
@@ -83,7 +83,7 @@ class SwingUp(ModelBased):
         q_d = one_configuration(robot, "q_d", q_d)
         self.B = selection(robot, actuated)
         if self.B.shape[1] != robot.nv - 1:
-            raise ArgumentError(f"actuated: expected all joints but one of {robot.nv}, got {actuated!r:.80}")
+            raise ArgumentError(f"actuated: expected all joints but one of {robot.nv}, got {shown(actuated)}")
         self.catch = LQR(robot, q_d, actuated=actuated) if catch is None else instance("catch", catch, LQR, "an LQR")
         super().__init__(robot, self.catch.reference)
         self.q_d = self.catch.q_d

@@ -1,6 +1,7 @@
 """Check and convert arguments of public functions: shapes, finite numbers, choices, leading axes."""
 
 import contextlib
+import inspect
 import math
 import operator
 import os
@@ -69,6 +70,8 @@ def _converted(name: str, value: ArrayLike, trailing: tuple[int, ...]) -> np.nda
     """
     _require_unmasked(name, value)
     try:
+        if isinstance(value, bytearray):  # numpy reads its bytes as numbers
+            raise TypeError
         a = np.asanyarray(value)
         if type(a).__name__ == "SymbolArray":  # of `tracing.arrays`, while a control law is traced
             return a
@@ -193,12 +196,23 @@ def _one_of(options: Sequence[str]) -> str:
     return " or ".join(quoted) if len(quoted) < 3 else "one of " + ", ".join(quoted)
 
 
-def function(name: str, x: object, expected: str) -> Any:
-    """Return x; raises ArgumentError, naming the argument `name`, unless it is callable. expected: for example "f(t,
-    q)".
+def function(name: str, x: object, expected: str, inputs: int | None = None) -> Any:
+    """Return x; raises ArgumentError, naming the argument `name`, unless it is callable, with `inputs` arguments by
+    position if that is known. expected: for example "f(t, q)".
     """
     if not callable(x):
         raise ArgumentError(f"{name}: expected a function {expected}, got {shown(x)}")
+    if inputs is not None:
+        try:
+            signature = inspect.signature(x)
+        except (TypeError, ValueError):  # of some functions in C
+            return x
+        try:
+            signature.bind(*range(inputs))
+        except TypeError:
+            raise ArgumentError(
+                f"{name}: expected a function {expected}, got {shown(x)}, which takes {signature}"
+            ) from None
     return x
 
 

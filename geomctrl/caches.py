@@ -31,7 +31,7 @@ T = TypeVar("T")
 FORMAT = 2  # version of the file format, a part of the file names
 SIZE = hashlib.sha256().digest_size
 MAX_UNFINISHED_AGE = 3600.0  # s: older unfinished files belong to processes that were killed
-TEMPORARY = re.compile(r".*\.(o|nbc)\.[0-9a-f]+\.tmp")  # unfinished files of `files.whole`, of this cache alone
+TEMPORARY = re.compile(r".*\.(o|nbc|trace)\.[0-9a-f]+\.tmp")  # unfinished files of `files.whole`, of this cache alone
 
 _unusable_reported = False
 

@@ -60,9 +60,11 @@ class SweepError(GeomctrlError):
     """A sweep that can not continue (workers lost, a block fails, a full disk). Its store keeps the completed runs."""
 
 
-class WriteError(GeomctrlError):
-    """Some files of a result can not be written; the message says which and why. `written`: paths of the others."""
+class WriteError(GeomctrlError, OSError):
+    """Files of a result can not be written; the message says which and why. `written`: paths of the others."""
 
     def __init__(self, message, written=()):
         super().__init__(message)
         self.written = list(written)
+
+    __str__ = Exception.__str__  # that of OSError leaves out the message

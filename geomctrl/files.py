@@ -26,19 +26,26 @@ def whole(path: Path) -> Iterator[BinaryIO]:
     """Context manager: an open file that replaces `path` once everything is written; its folder is created.
 
     If writing fails, the previous file stays and no other file is left behind. Temporary files of processes that were
-    killed are removed. Raises OSError with the name of the file, `path`, also if the disk is full.
+    killed are removed. Raises WriteError, which is an OSError, with the name of the file, also if the disk is full, and
+    for folders, devices and pipes.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _clear_away(path)
-    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+    temporary = path.parent / f"{path.name}.{uuid.uuid4().hex}.tmp"
     try:
+        if path.exists() and not path.is_file():  # replacing a device would break it for every program
+            raise OSError(errno.EINVAL, "not a regular file")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _clear_away(path)
         with _made(temporary) as file:
             yield file
         os.replace(temporary, path)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
-            raise type(error)(error.errno, error.strerror or str(error), str(path)) from error
+        with contextlib.suppress(OSError):  # the folder may be a file
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            reason = error.strerror or str(error)
+            failure = WriteError(f"path: can not write {path}: {reason}")
+            failure.errno, failure.strerror, failure.filename = error.errno, reason, str(path)
+            raise failure from error
         raise
 
 
@@ -61,9 +68,7 @@ def write_each(writers: Iterable[Callable[[], Path | list[Path]]]) -> list[Path]
         except WriteError as error:
             written += error.written
             problems.append(str(error))
-        except OSError as error:
-            problems.append(f"{error.filename}: {error.strerror or error}" if error.filename else str(error))
-        except GeomctrlError as error:
+        except (GeomctrlError, OSError) as error:
             problems.append(str(error))
         else:
             written += [paths] if isinstance(paths, Path) else paths

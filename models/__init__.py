@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from geomctrl.arguments import path_of
+from geomctrl.arguments import path_of, shown
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.models.fixed_base import cart_pole, panda, puma560, scara, two_link, ur10
 from geomctrl.models.floating_base import quadrotor, quadruped, satellite, three_spheres
@@ -134,7 +134,7 @@ def load(name: str | Path, **options: Any) -> Robot:
         return _LOADERS[kind](name, **options)
     near = difflib.get_close_matches(str(name), _BUNDLED, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise NameNotFoundError(f"name: no bundled robot named {name!r:.80}; {hint}known: {', '.join(_BUNDLED)}")
+    raise NameNotFoundError(f"name: no bundled robot named {shown(name)}; {hint}known: {', '.join(_BUNDLED)}")
 
 
 def save(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None = None, *, name: str | None = None) -> Path:

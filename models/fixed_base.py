@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import exactly, flag
+from geomctrl.arguments import exactly, flag, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
@@ -80,7 +80,7 @@ def _pair(name, x):
     try:
         return exactly(name, x, (2,))
     except ArgumentError:
-        raise ArgumentError(f"{name}: expected two finite numbers, got {x!r:.80}") from None
+        raise ArgumentError(f"{name}: expected two finite numbers, got {shown(x)}") from None
 
 
 #       alpha    a        d       lower upper effort armature  (modified DH: before the joint; degrees; N m; kg m^2)

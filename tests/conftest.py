@@ -30,6 +30,14 @@ def pytest_configure(config):
         _leave_in_python()
         _generate_code_quickly()
     _fix_what_is_compiled()
+    _trace_each_time()
+
+
+def _trace_each_time():
+    """Tests of traces would otherwise get those of earlier processes; processes that tests start may use them."""
+    from geomctrl.control.compiled import stored_traces
+
+    stored_traces.enabled = False
 
 
 def _fix_what_is_compiled():

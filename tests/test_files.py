@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from geomctrl import files
+from geomctrl import WriteError, files
 from geomctrl.files import whole, write_text
 
 
@@ -120,3 +120,26 @@ except OSError as error:
     assert result.stdout == f"File too large|{path}\n"
     assert path.read_text() == "before"
     assert [*tmp_path.iterdir()] == [path]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_only_files_are_replaced(tmp_path):
+    """A device that is replaced, such as /dev/null, would break all programs."""
+    pipe, link, plain = tmp_path / "pipe", tmp_path / "link", tmp_path / "plain"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    plain.write_text("before")
+    for path, reason in {
+        pipe: "not a regular file",
+        link: "not a regular file",
+        tmp_path: "not a regular file",
+        plain / "inside": "Not a directory|File exists",
+        tmp_path / ("x" * 300): "File name too long",
+    }.items():
+        with pytest.raises(WriteError, match=f"^path: can not write .*: ({reason})$") as caught:
+            write_text(path, "after")
+        assert isinstance(caught.value, OSError)
+        assert caught.value.filename == str(path)
+    assert pipe.is_fifo()
+    assert plain.read_text() == "before"
+    assert len([*tmp_path.iterdir()]) == 3

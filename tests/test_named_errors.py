@@ -22,6 +22,7 @@ from geomctrl.models.io.model_file import load_model
 ROBOT = models.two_link()
 MOTION = references.Sinusoids(ROBOT, [0.0, 0.0], 0.1, 0.5)
 LAW = controllers.SlotineLi(ROBOT, MOTION)
+PASSIVITY = controllers.Passivity(ROBOT, references.hold(ROBOT, [0.5, 1.0]))
 TASK = controllers.OperationalSpace(ROBOT, MOTION, "tip", axes="xz")
 ZERO, MANY = np.zeros(2), np.zeros((3, 2))
 BAR = papers.constrained.ConstrainedBody("bar", gc.inertia.from_com(1.0, (0, 0, 0), np.eye(3)), np.eye(4))
@@ -42,8 +43,21 @@ def deep():
     return functools.reduce(lambda inner, _: [inner], range(5000), 1.0)
 
 
+class Unprintable:
+    def __repr__(self):
+        raise RuntimeError("it has no repr")
+
+
 CALLS = {
     "q    ": lambda: ROBOT.mass_matrix(deep()),
+    "q   ": lambda: ROBOT.mass_matrix(bytearray(b"ab")),
+    "robot": lambda: controllers.ComputedTorque(Unprintable(), MOTION),
+    "friction": lambda: gc.Plant(ROBOT, friction=Unprintable()),
+    "reference": lambda: controllers.ComputedTorque(ROBOT, lambda: None),
+    "reference ": lambda: controllers.ComputedTorque(ROBOT, references.Sinusoids),
+    "f_ext": lambda: gc.Plant(ROBOT, f_ext=lambda t: np.zeros((2, 6))),
+    "progress": lambda: gc.simulate(ROBOT, LAW, ZERO, ZERO, 0.01, 1e-3, progress=lambda: None),
+    "box ": lambda: testing.certify_lyapunov(PASSIVITY, gc.Plant(ROBOT), ([10**400] * 2, [1.0, 1.0])),
     "every": lambda: gc.SimulationOptions(every=deep()),
     "strict": lambda: gc.SimulationOptions(strict=deep()),
     "path": lambda: ROBOT.to_c("half a character \ud800"),
@@ -88,8 +102,26 @@ def test_arguments_of_the_wrong_kind(name):
 def test_numbers_that_overflow_make_no_motor_and_no_body():
     with pytest.raises(ModelError, match="armature: expected a finite number, got inf"):
         gc.Joint.revolute((0, 0, 1)).with_motor(1e-3, 1e200)
+    assert "overflows" in str(gc.inertia.violation(np.full(10, 1e308)))
     huge, solid = np.full(10, 1e308), gc.inertia.from_com(1.0, (0, 0, 0), np.eye(3))
     assert gc.inertia.is_physical([huge, solid]).tolist() == [False, True]
+
+
+def test_a_frame_that_can_not_move_along_the_axes_of_a_task():
+    for law in (TASK, controllers.CartesianImpedance(ROBOT, references.hold(ROBOT, [0.0, 0.5]), "tip", axes="xz")):
+        with pytest.raises(ModelError, match="q: expected a configuration where the frame can move"):
+            law(0.0, ZERO, ZERO, None)
+
+
+def test_equations_without_a_solution():
+    """Weights whose products overflow."""
+    rng, n = np.random.default_rng(0), 200
+    t = 0.01 * np.arange(n)
+    q, v, a = rng.normal(size=(3, n, 2))
+    data = identification.Dataset(t, q, v, a, ROBOT.inverse_dynamics(q, v, a))
+    refusal = pytest.raises(identification.SolverError, match="weights: expected numbers of usual sizes")
+    with refusal, np.errstate(over="ignore", invalid="ignore"):
+        identification.fit(identification.RegressorModel(ROBOT), data, "ridge", weights=[1e308, 1e308])
 
 
 def test_one_number_serves_all_joints_only_as_a_number():

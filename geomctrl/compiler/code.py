@@ -51,9 +51,10 @@ LOOP_OPERATIONS = 100_000
 # Inputs of a single state are on the stack, which may be small in a thread.
 INPUTS = 8192
 LOOPS = b"loops"  # stored instead of object code for structures over the limit
-# A process compiles immediately for its first structures, for others after this many states: compiling one takes as
-# long as the loops take for that many states.
+# A process compiles immediately for its first structures, if they have at most this number of bodies. For others it
+# compiles after this many states: compiling takes as long as the loops take for that many states.
 EAGER = 8
+EAGER_BODIES = 60
 CALLS = 50_000
 
 
@@ -79,10 +80,10 @@ def enabled() -> bool:
 class Structure:
     """The compiled code of a structure, and the number of requests."""
 
-    def __init__(self):
+    def __init__(self, bodies: int):
         self.addresses: dict[tuple, Addresses] = {}
         self.wanted = Counter()
-        self.eager = _structures["met"] < EAGER
+        self.eager = _structures["met"] < EAGER and bodies <= EAGER_BODIES
         _structures["met"] += 1
 
     def worthwhile(self, call: Any, states: int) -> bool:
@@ -306,6 +307,8 @@ class Code:
         key = hashlib.sha256(repr(identity).encode() + self.pattern.tobytes()).hexdigest()
 
         def make() -> bytes:
+            if STORE * sum(map(Sizes(self.pattern, options).of, algorithm.outputs)) > OPERATIONS:
+                return LOOPS
             try:
                 guarded, limit = kind == "one", NODES
                 traced: Trace | None = trace(algorithm, self.pattern, options, optional, guarded=guarded, limit=limit)
@@ -334,7 +337,7 @@ def _one_by_one(
 
 @functools.lru_cache(maxsize=256)
 def _structure(pattern: bytes) -> Structure:
-    return Structure()
+    return Structure(Sizes(np.frombuffer(pattern)).names["nb"])
 
 
 @functools.cache

@@ -73,10 +73,10 @@ class Image:
 def module(equations: Equations, numbers: Numbers, worst: Sequence[Worst], name: str) -> str:
     """The kernel's module as text."""
     plans = {trace: Plan(fused(x), stretch=STRETCH) for trace, x in equations.traces.items()}
-    layout = Layout(equations, 1, max(plan.slots for plan in plans.values()))
+    slots = max(plan.slots for plan in plans.values())
     if equations.rows is not None:
         plans["row"] = Plan(fused(equations.rows.trace), stretch=STRETCH)
-        layout.add_block(plans["row"].slots, 1)
+    layout = Layout(equations, 1, slots, plans["row"].slots if "row" in plans else 0)
     used, others = library_functions(equations), () if equations.pair is None else PAIR_FUNCTIONS
     own_row = layout.size
     size = own_row + equations.row

@@ -81,7 +81,10 @@ def run(kernel: Callable[..., Any], *arrays: Any) -> Any:
 def finite_numbers(arrays: Iterable[np.ndarray]) -> Iterator[None]:
     """Context in which a kernel runs on these arrays, whose numbers must be finite, as in Python."""
     arrays = list(arrays)
-    graph = next(y.graph for x in arrays for y in x.flat if is_symbol(y))
+    graph = next((y.graph for x in arrays for y in x.flat if is_symbol(y)), None)
+    if graph is None:  # an array of a law that holds numbers only, such as a constant reference's
+        yield
+        return
     required = (
         []
         if graph.finite

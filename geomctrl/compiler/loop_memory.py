@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.tracing.traces import Trace
+from geomctrl.tracing.traces import Trace, without_unused
 
 TAKEN = ("h", "grow", "before", "count")  # next step, its largest growth; error of the last step, number of steps
 BLOCK = 8  # doubles per elementwise operation
@@ -110,11 +110,25 @@ class Equations:
     def all_traces(self) -> list[Trace]:
         return [*self.traces.values(), *([] if self.rows is None else [self.rows.trace])]
 
+    def without_unused(self) -> Equations:
+        """The same equations without operations that no result needs."""
+        new = dict(zip(map(id, self.all_traces), without_unused(self.all_traces), strict=True))
+        names = [name for name in self.traces if name in vars(self)]
+        return replace(
+            self,
+            **{name: new[id(getattr(self, name))] for name in names},
+            sampled=[x._replace(trace=new[id(x.trace)]) for x in self.sampled],
+            rows=None if self.rows is None else self.rows._replace(trace=new[id(self.rows.trace)]),
+        )
+
 
 class Layout:
-    """Positions in a loop's memory, in doubles; each number for all lanes."""
+    """Positions in a loop's memory, in doubles; each number for all lanes.
 
-    def __init__(self, equations: Equations, width: int, slots: int):
+    slots: of the plans of the traces. rows: slots of the plan of `Equations.rows`, whose block has `lanes` rows.
+    """
+
+    def __init__(self, equations: Equations, width: int, slots: int, rows: int = 0, lanes: int = 1):
         e, self.width = equations, width
         self.size = 0
         stages, pair = len(e.stages) - 1, e.pair is not None
@@ -141,22 +155,15 @@ class Layout:
         self.sizes = self._area(2 * e.dim if e.size else 0)  # log y at the beginning and the end of a step
         self.row = width * e.row
 
-        self.block: tuple[int, int, int] = (0, 0, 0)  # rows turned, what is computed of them, the memory for that
-        self.rows, self.columns = e.rows, e.row
+        self.slots = slots, rows, lanes
+        self.block: tuple[int, ...] = (0, 0, 0)  # rows turned, what is computed of them, the memory for that
+        if e.rows is not None:
+            turned = e.row if width < lanes else 0
+            self.block = tuple(self._area(n, lanes) for n in (turned, len(e.rows.places), rows))
 
-    def add_block(self, slots: int, lanes: int) -> None:
-        """Memory for a block of rows."""
-        assert self.rows is not None
-        turned = self.columns if self.width < lanes else 0
-        starts = []
-        for numbers in (turned, len(self.rows.places), slots):
-            starts.append(self.size)
-            self.size += -(-numbers * lanes // BLOCK) * BLOCK
-        self.block = starts[0], starts[1], starts[2]
-
-    def _area(self, numbers: int) -> int:
+    def _area(self, numbers: int, width: int | None = None) -> int:
         start = self.size
-        self.size += -(-numbers * self.width // BLOCK) * BLOCK
+        self.size += -(-numbers * (width or self.width) // BLOCK) * BLOCK
         return start
 
 

@@ -43,7 +43,9 @@ def module(equations: Equations, width: int, numbers: Numbers, side: int) -> tup
     plans = {
         name: Plan(fused(trace), max(side // width, 1), stretch=STRETCH) for name, trace in equations.traces.items()
     }
-    layout = Layout(equations, width, max(plan.slots for plan in plans.values()))
+    lanes, slots = Vector(max(kinds)), max(plan.slots for plan in plans.values())
+    rows = None if equations.rows is None else Plan(fused(equations.rows.trace), stretch=STRETCH)
+    layout = Layout(equations, width, slots, rows.slots if rows else 0, lanes.width)
     parts = [
         library(kinds, equations.all_traces, () if equations.pair is None else ("exp", "log")),
         *(sin_cos(Vector(k)) for k in kinds),
@@ -53,12 +55,9 @@ def module(equations: Equations, width: int, numbers: Numbers, side: int) -> tup
     if equations.pair is not None:
         parts.append(Interval(equations, layout, vector, equations.pair).text())
     parts += [Loop(equations, layout, vector).text(), Loop(equations, layout, vector).look()]
-    if equations.rows is not None:
-        lanes = Vector(max(kinds))
-        plan = Plan(fused(equations.rows.trace), stretch=STRETCH)
-        layout.add_block(plan.slots, lanes.width)
-        parts.append(core(plan, lanes, "row", lanes.width, numbers.place, EXACT))
-        parts.append(_OverRows(equations.rows, plan, layout, lanes).text())
+    if equations.rows is not None and rows is not None:
+        parts.append(core(rows, lanes, "row", lanes.width, numbers.place, EXACT))
+        parts.append(_OverRows(equations.rows, rows, layout, lanes).text())
     return "\n".join(parts), layout
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import function
+from geomctrl.arguments import function, shown
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.mechanism import require_robot
@@ -137,9 +137,9 @@ class FlatOutputs(ReadableRepr):
 
     def __init__(self, robot: Robot, outputs: SmoothReference):
         require_flying("robot", robot)
-        function("outputs", outputs, "t -> (5, 4), x, y, z, psi and four derivatives")
+        function("outputs", outputs, "t -> (5, 4), x, y, z, psi and four derivatives", 1)
         if np.shape(rows := outputs(0.0)) != (5, 4):
-            raise ArgumentError(f"outputs: expected rows (5, 4), x, y, z, psi and derivatives, got {rows!r:.80}")
+            raise ArgumentError(f"outputs: expected rows (5, 4), x, y, z, psi and derivatives, got {shown(rows)}")
         self.robot, self.outputs = robot, outputs
 
     def __call__(self, t: float) -> Desired:

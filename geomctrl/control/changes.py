@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import listed
+from geomctrl.arguments import listed, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
@@ -17,10 +17,10 @@ def checked_changes(robot: Robot, changes: Any) -> tuple[tuple[float, Robot], ..
     try:
         pairs = [(t, changed) for t, changed in listed("changes", changes)]
     except (TypeError, ValueError):
-        raise ArgumentError(f"changes: expected (time, robot) pairs, got {changes!r:.80}") from None
+        raise ArgumentError(f"changes: expected (time, robot) pairs, got {shown(changes)}") from None
     for t, changed in pairs:
         if not (isinstance(t, int | float | np.number) and math.isfinite(t) and isinstance(changed, Robot)):
-            raise ArgumentError(f"changes: expected a finite time and a geomctrl.Robot, got {t} and {changed!r:.60}")
+            raise ArgumentError(f"changes: expected a finite time and a geomctrl.Robot, got {t} and {shown(changed)}")
         if not _same_joints(changed, robot):
             raise ArgumentError(f"changes: the robot from t = {t:g} on has other joints than the first")
     return tuple(sorted(((float(t), changed) for t, changed in pairs), key=lambda pair: pair[0]))

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import ROTATION_TOLERANCE, checked
+from geomctrl.arguments import ROTATION_TOLERANCE, checked, shown
 from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError, SimulationError
 from geomctrl.integrators.driver import steps
 from geomctrl.integrators.explicit import rk_step
@@ -151,7 +151,7 @@ class Loop:
         else:
             among = " or ".join(map(str, self.rate_shapes))
             wanted, got, shapes = f"z_rate, finite numbers of shape {among},", command.z_rate, self.rate_shapes
-        said = f"{got!r:.80}"
+        said = f"{shown(got)}"
         if shapes is not None and isinstance(got, np.ndarray) and got.shape not in shapes:
             said = f"shape {got.shape}"
         return SimulationError(f"controller: expected {wanted} at t = {t:.6g} s, got {said}")
@@ -292,7 +292,7 @@ def _reference(controller: Any) -> Any:
     require_controller(controller)
     reference = getattr(controller, "reference", None)
     if reference is not None and not callable(reference):
-        raise ArgumentError(f"controller: expected a reference t -> Desired(q, v, a), got {reference!r:.60}")
+        raise ArgumentError(f"controller: expected a reference t -> Desired(q, v, a), got {shown(reference)}")
     return reference
 
 

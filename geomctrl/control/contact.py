@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import exactly, frozen, instance, listed, number
+from geomctrl.arguments import exactly, frozen, instance, listed, number, shown
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
@@ -65,7 +65,7 @@ class HalfSpace(ReadableRepr):
         n = exactly("normal", self.normal, (3,))
         length = float(np.linalg.norm(n))
         if not 0.0 < length < np.inf:
-            raise ArgumentError(f"normal: expected a direction, got {self.normal!r:.80}")
+            raise ArgumentError(f"normal: expected a direction, got {shown(self.normal)}")
         object.__setattr__(self, "normal", frozen(n / length))
         object.__setattr__(self, "point", frozen(exactly("point", self.point, (3,))))
 
@@ -141,7 +141,7 @@ class Contact(External):
     def __post_init__(self):
         points = self.points
         if isinstance(points, str):
-            raise ArgumentError(f"points: expected a list of frames, got {points!r:.80}")
+            raise ArgumentError(f"points: expected a list of frames, got {shown(points)}")
         object.__setattr__(self, "points", tuple(_point(x) for x in listed("points", points)))
         if not self.points:
             raise ArgumentError("points: expected at least one, got none")
@@ -231,5 +231,5 @@ def _point(x: object) -> tuple[str, np.ndarray]:
     """(frame, offset) of one contact point."""
     name, offset = (x, np.zeros(3)) if isinstance(x, str) else x if isinstance(x, tuple) and len(x) == 2 else (None, x)
     if not isinstance(name, str):
-        raise ArgumentError(f"points: expected names of frames or pairs (frame, offset), got {x!r:.80}")
+        raise ArgumentError(f"points: expected names of frames or pairs (frame, offset), got {shown(x)}")
     return name, frozen(exactly(f"points: offset in {name!r}", offset, (3,)))  # pyright: ignore[reportArgumentType]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from geomctrl.arguments import function, number, read_only
+from geomctrl.arguments import function, number, read_only, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.numbers import holds_symbols
 
@@ -178,9 +178,9 @@ def require_controller(controller: Any, name: str = "controller") -> None:
     arguments = ("t", "q", "v", "z", "y") if wants_measurements(controller) else ("t", "q", "v", "z")
     expected = f"{name}: expected a geomctrl.Controller, which is called with ({', '.join(arguments)})"
     if isinstance(controller, type) or not callable(controller):
-        raise ArgumentError(f"{expected}, got {controller!r:.60}")
+        raise ArgumentError(f"{expected}, got {shown(controller)}")
     if not accepts(controller, len(arguments)):
-        raise ArgumentError(f"{expected}, got {controller!r:.60}, called with {inspect.signature(controller)}")
+        raise ArgumentError(f"{expected}, got {shown(controller)}, called with {inspect.signature(controller)}")
 
 
 def wants_measurements(controller: Any) -> bool:
@@ -235,7 +235,7 @@ def desired_at(reference: Reference, t: float) -> Desired:
         try:
             return reference(t)
         except TypeError:
-            function("reference", reference, "t -> Desired(q, v, a)")
+            function("reference", reference, "t -> Desired(q, v, a)", 1)
             raise
     if latest.t != t or latest.reference is not reference:
         latest.desired = _read_only(reference(t))

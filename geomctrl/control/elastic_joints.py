@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
+from geomctrl.arguments import checked, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
@@ -32,7 +32,7 @@ def per_joint(name: str, x: ArrayLike, n: int) -> np.ndarray:
     """A number or n numbers as n positive numbers, one per joint; errors name the argument `name`."""
     a = checked(name, x, ())
     if a.shape not in ((), (n,)) or (a <= 0.0).any():
-        raise ArgumentError(f"{name}: expected a positive number or {n} of them, one per joint, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected a positive number or {n} of them, one per joint, got {shown(x)}")
     return np.broadcast_to(a, n).copy()
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geomctrl.arguments import flag, instance, number
+from geomctrl.arguments import flag, instance, number, shown
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import difference
@@ -138,7 +138,9 @@ class _Error(Measure):
             return None
         q_d = getattr(controller, "q_d", None)
         if q_d is None:
-            raise ArgumentError(f"{self.name}: expected a controller with a reference or a q_d, got {controller!r:.60}")
+            raise ArgumentError(
+                f"{self.name}: expected a controller with a reference or a q_d, got {shown(controller)}"
+            )
         return np.asarray(q_d, float)
 
     def start(self, plant, controller):
@@ -258,7 +260,7 @@ class ParameterError(Measure):
 
     def start(self, plant, controller):
         if getattr(controller, "true_parameters", None) is None:
-            raise ArgumentError(f"{self.name}: expected a controller with true_parameters, got {controller!r:.60}")
+            raise ArgumentError(f"{self.name}: expected a controller with true_parameters, got {shown(controller)}")
         self.controller = controller
         self.error = self.first = started(controller, plant.robot) - controller.true_parameters(plant.at(0.0))
 
@@ -339,7 +341,7 @@ class WorstMonitor(Measure):
         monitors = {m.name: m for m in default_monitors()}
         chosen = monitors.get(monitor) if isinstance(monitor, str) else monitor
         if not isinstance(chosen, Monitor):
-            raise ArgumentError(f"monitor: expected one of {', '.join(monitors)}, or a Monitor, got {monitor!r:.80}")
+            raise ArgumentError(f"monitor: expected one of {', '.join(monitors)}, or a Monitor, got {shown(monitor)}")
         self.monitor, self.name = chosen, f"worst_{chosen.name}"
         self.description = f"worst of the run: {chosen.description}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from geomctrl.arguments import count, flag
+from geomctrl.arguments import count, flag, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.integrators.step_control import Adaptive
 from geomctrl.integrators.tableaus import Tableau, method
@@ -69,7 +69,7 @@ class SimulationOptions:
         object.__setattr__(self, "every", count("every", self.every, 1, expected="a positive integer"))
         object.__setattr__(self, "strict", flag("strict", self.strict))
         if not isinstance(self.compiled, bool) and not (isinstance(self.compiled, str) and self.compiled == "auto"):
-            raise ArgumentError(f'compiled: expected "auto", True or False, got {self.compiled!r:.40}')
+            raise ArgumentError(f'compiled: expected "auto", True or False, got {shown(self.compiled)}')
         if self.gpu is not None and self.compiled is False:
             raise ArgumentError(f'compiled: expected "auto" or True with device={self.device!r}, got False')
 
@@ -78,5 +78,5 @@ class SimulationOptions:
         """Number of the GPU; None for the CPU."""
         named = DEVICE.fullmatch(self.device) if isinstance(self.device, str) else None
         if named is None:
-            raise ArgumentError(f"device: expected 'cpu', 'cuda' or 'cuda:1', got {self.device!r:.60}")
+            raise ArgumentError(f"device: expected 'cpu', 'cuda' or 'cuda:1', got {shown(self.device)}")
         return None if self.device == "cpu" else int(named[1] or 0)

@@ -426,7 +426,7 @@ class Plant(PlantExport, ReadableRepr):
     def _checked_state(self, x):
         """x, checked against the plant's state."""
         if not self.has_state:
-            raise ArgumentError(f"x: expected None, as the plant has no state of its own, got {x!r:.60}")
+            raise ArgumentError(f"x: expected None, as the plant has no state of its own, got {shown(x)}")
         if x is None:
             raise ArgumentError("x: expected the plant's own state, such as run.x[0], got None")
         a, states = checked("x", x, ()), self._other_states

@@ -27,7 +27,9 @@ def progress_function(
 ) -> Iterator[Callable[[float], Any]]:
     """Yield the function to call with the fraction done: `progress` itself, or one that draws a bar or nothing."""
     if progress is not None and not isinstance(progress, bool):
-        yield function("progress", progress, "of the fraction done, True, False or, of one loop, a geomctrl.LiveView")
+        yield function(
+            "progress", progress, "of the fraction done, True, False or, of one loop, a geomctrl.LiveView", 1
+        )
     elif not progress:
         yield lambda fraction: None
     else:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import shown
 from geomctrl.errors import GeomctrlError
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.robot import Robot
@@ -58,7 +59,7 @@ class PythonCode:
         self._names[id(x)] = name
         if expression is None:
             self.missing[name] = (
-                re.sub(r"\s+", " ", f"{x!r:.80}") if not isinstance(x, Mechanism) else f"robot {x.name}"
+                re.sub(r"\s+", " ", f"{shown(x)}") if not isinstance(x, Mechanism) else f"robot {x.name}"
             )
         else:
             self.lines.append(f"{name} = {expression}")

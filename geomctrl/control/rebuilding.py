@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import instance
+from geomctrl.arguments import instance, shown
 from geomctrl.described import recorded
 from geomctrl.errors import ArgumentError, GeomctrlError, NameNotFoundError
 from geomctrl.mechanism.mechanism import Mechanism
@@ -124,7 +124,7 @@ def path_of(text: str) -> Path:
         end = match.end()
         steps.append(match[1] or tuple(int(k) for k in match[2].split(",")))
     if end != len(text) or not steps or text.startswith("."):
-        raise NameNotFoundError(f"changes: expected a path such as 'reference.amplitude' or 'K[2]', got {text!r:.80}")
+        raise NameNotFoundError(f"changes: expected a path such as 'reference.amplitude' or 'K[2]', got {shown(text)}")
     return tuple(steps)
 
 
@@ -144,7 +144,7 @@ def call_of(x: Any) -> Call:
     kind = type(x)
     if not has_arguments(x):
         hint = ": use with_payload or with_parameters" if isinstance(x, Mechanism) else ""
-        raise ArgumentError(f"x: expected a law, a reference, a plant or one of their parts, got {x!r:.60}{hint}")
+        raise ArgumentError(f"x: expected a law, a reference, a plant or one of their parts, got {shown(x)}{hint}")
     parameters = _parameters(kind)
     attributes = {name: getattr(x, name) for name in parameters if _is_readable(x, name)}
     own = {} if origin(kind.__module__) == "geomctrl" else _numbers_of(x, parameters)
@@ -209,7 +209,7 @@ def changed(x: Any, changes: Mapping[Path, Any], calls: Mapping[int, Call] = Map
 def _with_entries(x: Any, changes: Mapping[Path, Any], calls: Mapping[int, Call]) -> Any:
     """A list, tuple or array with other items."""
     if not isinstance(x, (list, tuple, np.ndarray)):
-        raise NameNotFoundError(f"changes: {x!r:.60} has no argument {next(iter(changes))[0]!r}")
+        raise NameNotFoundError(f"changes: {shown(x)} has no argument {next(iter(changes))[0]!r}")
     new = np.array(x, float) if isinstance(x, np.ndarray) or _is_matrix(x) else list(x)
     for index, inner in _grouped(changes).items():
         try:
@@ -218,11 +218,11 @@ def _with_entries(x: Any, changes: Mapping[Path, Any], calls: Mapping[int, Call]
                 raise IndexError
             new[place] = changed(new[place], inner, calls)
         except IndexError:
-            raise NameNotFoundError(f"changes: there is no item {index} in {x!r:.60}") from None
+            raise NameNotFoundError(f"changes: there is no item {index} in {shown(x)}") from None
         except GeomctrlError:
             raise
         except (TypeError, ValueError):
-            raise ArgumentError(f"changes: expected a number for item {index}, got {inner!r:.60}") from None
+            raise ArgumentError(f"changes: expected a number for item {index}, got {shown(inner)}") from None
     if isinstance(x, np.ndarray):
         return new
     return type(x)(new.tolist() if isinstance(new, np.ndarray) else new)

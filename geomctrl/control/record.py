@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import shown
 from geomctrl.errors import ArgumentError, SimulationError
 
 from .contracts import Command, Desired
@@ -147,7 +148,7 @@ class Record:
                 column[row] = x
         except (TypeError, ValueError):
             raise SimulationError(
-                f"reference: expected Desired(q, v, a) at t = {sample.t:.6g} s, got {desired!r:.80}"
+                f"reference: expected Desired(q, v, a) at t = {sample.t:.6g} s, got {shown(desired)}"
             ) from None
 
     def _column(self, name: str, x: Any, t: float) -> np.ndarray:
@@ -159,7 +160,7 @@ class Record:
             monitor = self.watched[name][0].name
             raise SimulationError(f"controller: signal {name!r}: the name is that of the monitor {monitor!r}")
         if np.asarray(x).dtype.kind not in "fiub":
-            raise SimulationError(f"controller: signal {name!r}: expected numbers, got {x!r:.60} at t = {t:.6g} s")
+            raise SimulationError(f"controller: signal {name!r}: expected numbers, got {shown(x)} at t = {t:.6g} s")
         return self.signals.setdefault(name, np.full((len(self.t), *np.shape(x)), np.nan))
 
     def run(self, reason: str, success: bool) -> Run:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, number
+from geomctrl.arguments import checked, number, shown
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.configuration import product_motion, quintic_blend, sinusoid_motion
@@ -354,7 +354,7 @@ class RestToRest(ReadableRepr):
         if checked("q1", self.q1, ()).shape != (shape := checked("q0", self.q0, ()).shape):
             raise ArgumentError(f"q1: expected shape {shape}, that of q0, got {np.shape(self.q1)}")
         if checked("duration", self.duration, ()).shape != () or self.duration <= 0.0:
-            raise ArgumentError(f"duration: expected a positive number of seconds, got {self.duration!r:.80}")
+            raise ArgumentError(f"duration: expected a positive number of seconds, got {shown(self.duration)}")
 
     def __call__(self, t: float) -> np.ndarray:
         u = min(max(time(t) / self.duration, 0.0), 1.0)

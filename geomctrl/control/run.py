@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import count, instance, listed, number, path_of
+from geomctrl.arguments import count, instance, listed, number, path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import difference
 from geomctrl.other_names import ON_RUN, missing_attribute, named_arguments
@@ -315,8 +315,8 @@ class Run(Samples):
         ------
         ArgumentError
             If the file's name does not end in .npz.
-        OSError
-            If writing fails; the message has the file name.
+        WriteError
+            If writing fails; it is an OSError, and the message has the file name.
         """
         return save_run(self, path)
 
@@ -423,7 +423,7 @@ class Run(Samples):
         path = path_of("path", path)  # `open` would take an integer as a file descriptor and close it
         plant = Plant(plant) if isinstance(plant, Robot) else plant
         if not (plant is None or isinstance(plant, Plant)):
-            raise ArgumentError(f"plant: expected a geomctrl.Plant, a Robot or None, got {plant!r:.60}")
+            raise ArgumentError(f"plant: expected a geomctrl.Plant, a Robot or None, got {shown(plant)}")
         try:
             with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as f:
                 run = cls(*arguments_of({k: f[k] for k in f.files}, plant))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import path_of
+from geomctrl.arguments import path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 
@@ -77,7 +77,7 @@ def _finding(saved: list | None) -> Finding | None:
     verdict, reason, advice, dt = saved
     finding = Finding(str(verdict), str(reason), str(advice), float(dt))
     if finding.verdict not in (HELD, UNRESOLVED, VIOLATED):
-        raise ValueError(f"verdict: expected {HELD}, {UNRESOLVED} or {VIOLATED}, got {finding.verdict!r:.40}")
+        raise ValueError(f"verdict: expected {HELD}, {UNRESOLVED} or {VIOLATED}, got {shown(finding.verdict)}")
     return finding
 
 

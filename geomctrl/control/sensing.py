@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import listed
+from geomctrl.arguments import listed, shown
 from geomctrl.errors import ArgumentError, SimulationError
 
 from .sensors.sensor import Sensor, Truth, normals
@@ -285,7 +285,7 @@ def checked_sensors(plant: Any) -> tuple[Sensor, ...]:
     names: set[str] = set()
     for sensor in sensors:
         if not isinstance(sensor, Sensor):
-            raise ArgumentError(f"sensors: expected geomctrl.sensors.Sensor, got {sensor!r:.60}")
+            raise ArgumentError(f"sensors: expected geomctrl.sensors.Sensor, got {shown(sensor)}")
         if sensor.name in names:
             raise ArgumentError(f"sensors: two are named {sensor.name!r}; use distinct names")
         names.add(sensor.name)

@@ -7,6 +7,7 @@ import inspect
 from types import CodeType
 from typing import Any
 
+from geomctrl.arguments import shown
 from geomctrl.errors import ArgumentError
 
 # Methods of a controller that closed loops, monitors, assertions and tuning call: the entry points of a law.
@@ -31,7 +32,7 @@ def require_arguments(kind: type, name: str, arguments: str) -> None:
     function = inspect.getattr_static(kind, name)
     if isinstance(function, (staticmethod, classmethod)) or not callable(function):
         raise ArgumentError(
-            f"{kind.__name__}: {name}: expected a method {name}(self, {arguments}), got {function!r:.60}"
+            f"{kind.__name__}: {name}: expected a method {name}(self, {arguments}), got {shown(function)}"
         )
     count = len(arguments.split(",")) + 1
     try:

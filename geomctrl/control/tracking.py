@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import FLOAT64, checked, count, flag
+from geomctrl.arguments import FLOAT64, checked, count, flag, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import configuration, plant
 from geomctrl.mechanism.mechanism import require_robot
@@ -115,7 +115,7 @@ def _parts(desired: Any) -> tuple[Any, Any, Any]:
         q_d, v_d, a_d = desired
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"desired: of the reference: expected Desired(q, v, a) at a time, got {desired!r:.80}"
+            f"desired: of the reference: expected Desired(q, v, a) at a time, got {shown(desired)}"
         ) from None
     return q_d, v_d, a_d
 

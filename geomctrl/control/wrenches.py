@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import exactly, frozen, function, listed, number
+from geomctrl.arguments import exactly, frozen, function, listed, number, shown
 from geomctrl.described import ReadableRepr, described
 from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
@@ -87,8 +87,10 @@ class Wrench(External):
 
     def __post_init__(self):
         if not isinstance(self.frame, str):
-            raise ArgumentError(f"frame: expected the name of a frame, got {self.frame!r:.80}")
-        if not callable(self.value):
+            raise ArgumentError(f"frame: expected the name of a frame, got {shown(self.frame)}")
+        if callable(self.value):
+            function("value", self.value, "of t", 1)
+        else:
             object.__setattr__(self, "value", frozen(exactly("value", self.value, (6,))))
         representation_number(self.representation)
         for name, none in (("start", -math.inf), ("end", math.inf)):
@@ -180,6 +182,7 @@ class ExternalWrenches:
         return ExternalWrenches(self.robot, acting, self.sources, since, float(np.nextafter(until, -NEVER_SECONDS)))
 
 
+EXPECTED_FUNCTION = "of (t, q, v), a Wrench or a Contact"
 EXPECTED_WRENCHES = "a function of (t, q, v), a Wrench, a Contact, or a list of them"
 
 
@@ -187,11 +190,11 @@ def external_wrenches(robot: Robot, f_ext: Any) -> Any:
     """The function f_ext(t, q, v) for `Plant(f_ext=...)`. A function without switches is returned unchanged."""
     sources = f_ext.sources if isinstance(f_ext, ExternalWrenches) else f_ext
     if callable(sources) and not _switches(sources, "f_ext"):
-        return sources
+        return function("f_ext", sources, EXPECTED_FUNCTION, 3)
     if callable(sources) or isinstance(sources, External):
         sources = [sources]
     elif sources is not None and not isinstance(sources, (list, tuple)):
-        raise ArgumentError(f"f_ext: expected {EXPECTED_WRENCHES}, got {sources!r:.80}")
+        raise ArgumentError(f"f_ext: expected {EXPECTED_WRENCHES}, got {shown(sources)}")
     sources = list(sources or ())
     return ExternalWrenches(robot, [_bound(robot, x) for x in sources], sources) if sources else None
 
@@ -199,4 +202,4 @@ def external_wrenches(robot: Robot, f_ext: Any) -> Any:
 def _bound(robot: Robot, x: Any) -> Bound:
     if isinstance(x, External):
         return x._bound(robot)
-    return _Function(function("f_ext", x, "of (t, q, v), a Wrench or a Contact"), _switches(x, "f_ext"))
+    return _Function(function("f_ext", x, EXPECTED_FUNCTION, 3), _switches(x, "f_ext"))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from geomctrl.arguments import instance, listed
+from geomctrl.arguments import instance, listed, shown
 from geomctrl.errors import ArgumentError
 
 KINDS = {
@@ -72,10 +72,10 @@ def listing(kind: str, seen: str, items: Sequence[str], advice: str, fatal: bool
 def ignorable(name: str, kinds: Any) -> tuple[str, ...]:
     """Return the kinds of findings to ignore after checking that they are keys of KINDS, or "all"."""
     if isinstance(kinds, str) or not isinstance(kinds, Sequence):
-        raise ArgumentError(f"{name}: expected kinds of findings, a list of names, got {kinds!r:.60}")
+        raise ArgumentError(f"{name}: expected kinds of findings, a list of names, got {shown(kinds)}")
     for kind in kinds:
         if not isinstance(kind, str) or (kind != ALL and kind not in KINDS):
-            raise ArgumentError(f"{name}: expected {', '.join(KINDS)} or {ALL}, got {kind!r:.60}")
+            raise ArgumentError(f"{name}: expected {', '.join(KINDS)} or {ALL}, got {shown(kind)}")
     return tuple(kinds)
 
 

@@ -97,7 +97,7 @@ def identify(
     instance("model", model, (RegressorModel, NoneType), "a RegressorModel or None")
     instance("settings", settings, (Settings, NoneType), "Settings or None")
     settings = replace(settings or Settings(), **changes)
-    say = (lambda stage, fraction: None) if progress is None else function("progress", progress, "(what, fraction)")
+    say = (lambda stage, fraction: None) if progress is None else function("progress", progress, "(what, fraction)", 2)
     if model is not None and model.robot is not robot:
         raise ArgumentError("model: expected one of this robot, got one of another robot")
     require_units(robot, settings.reading)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import choice, count, exactly, flag, instance, number
+from geomctrl.arguments import choice, count, exactly, flag, instance, number, shown
 from geomctrl.errors import ArgumentError
 
 from .estimators import named
@@ -199,5 +199,5 @@ def _boxes(boxes: Any) -> dict[str, np.ndarray]:
         instance("boxes", body, str, "names of bodies")
         out[body] = exactly(f"boxes[{body!r}]", box, (2, 3))
         if (out[body][0] > out[body][1]).any():
-            raise ArgumentError(f"boxes[{body!r}]: expected the lower corner first, got {box!r:.80}")
+            raise ArgumentError(f"boxes[{body!r}]: expected the lower corner first, got {shown(box)}")
     return out

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from geomctrl.arguments import count, exactly, number, shown
+from geomctrl.arguments import count, exactly, function, number, shown
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.kernels.marches import END_STRETCH, GROW, MIN_LAST_ERROR, MIN_STEP_ULPS, SHRINK
 
@@ -127,7 +127,7 @@ def collect(
     group = march.stepper.group
     watch = Watch(events, march.stepper)
     samples = [(march.t0, march.y0, 0.0)]
-    pieces, last, shown = [], None, 0.0
+    pieces, last, reported = [], None, 0.0
 
     def solution(success, reason):
         if last is not None and last.t_next != samples[-1][0]:
@@ -149,8 +149,8 @@ def collect(
             if march.n_steps % every == 0:
                 samples.append((taken.t_next, taken.y_next, taken.h))
             fraction = (taken.t_next - march.t0) / (march.t_end - march.t0)
-            if progress is not None and (fraction >= shown + 0.01 or fraction == 1.0):
-                shown = fraction
+            if progress is not None and (fraction >= reported + 0.01 or fraction == 1.0):
+                reported = fraction
                 progress(fraction)
     except IntegrationError as error:
         raise IntegrationError(str(error), solution(False, str(error))) from None
@@ -171,8 +171,8 @@ def step_count(span: float, h: float) -> int:
 def check_storing(every, progress) -> None:
     """Raise ArgumentError unless `every` is a valid count and `progress` is callable or None."""
     count("every", every, 1, expected="a positive integer")
-    if progress is not None and not callable(progress):
-        raise ArgumentError(f"progress: expected a function progress(fraction) or None, got {progress!r:.80}")
+    if progress is not None:
+        function("progress", progress, "progress(fraction) or None", 1)
 
 
 def element(name: str, value, group) -> np.ndarray:

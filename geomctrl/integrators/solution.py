@@ -77,7 +77,7 @@ class DenseOutput:
         times = checked("t", t, (), finite=False)
         if times.ndim > 1 or not np.all((self.t_min <= times) & (times <= self.t_max)):
             within = f"a number or a 1-D array in [{self.t_min:g}, {self.t_max:g}]"
-            raise ArgumentError(f"t: expected {within}, got {t!r:.80}")
+            raise ArgumentError(f"t: expected {within}, got {shown(t)}")
         if times.ndim:
             return np.array([self(time) for time in times]).reshape(-1, *self._group.shape)
         start, h, y, C = self._pieces[np.searchsorted(self._starts, times, side="right") - 1]
@@ -109,7 +109,7 @@ class Event:
 
     def __post_init__(self):
         if not callable(self.function):
-            raise ArgumentError(f"function: expected a function g(t, y), got {self.function!r:.80}")
+            raise ArgumentError(f"function: expected a function g(t, y), got {shown(self.function)}")
         flag("terminal", self.terminal)
         if not isinstance(self.name, str):
             raise ArgumentError(f"name: expected a name, got {shown(self.name)}")
@@ -130,11 +130,11 @@ class Watch:
 
     def __init__(self, events, stepper):
         if not callable(events) and not isinstance(events, Iterable):
-            raise ArgumentError(f"events: expected functions g(t, y), got {events!r:.80}")
+            raise ArgumentError(f"events: expected functions g(t, y), got {shown(events)}")
         self.events, self.stepper = (events,) if callable(events) else tuple(events), stepper
         for event in self.events:
             if not callable(event):
-                raise ArgumentError(f"events: expected functions g(t, y), got {event!r:.80}")
+                raise ArgumentError(f"events: expected functions g(t, y), got {shown(event)}")
         self.directions = [_direction_of(event, self._name(k)) for k, event in enumerate(self.events)]
         self.values = None
         self.hits = [[] for _ in self.events]

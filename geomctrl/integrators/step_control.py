@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, frozen, number
+from geomctrl.arguments import checked, frozen, number, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.marches import MIN_ERROR, PI_GAIN, SAFETY
 
@@ -54,9 +54,9 @@ class Adaptive:
         object.__setattr__(self, "rtol", number("rtol", self.rtol, "a number, not negative", lambda x: x >= 0.0))
         atol = frozen(checked("atol", self.atol, ()))
         if atol.ndim > 1 or not atol.size or (atol < 0.0).any():
-            raise ArgumentError(f"atol: expected a number or shape (group.dim,), none negative, got {self.atol!r:.80}")
+            raise ArgumentError(f"atol: expected a number or shape (group.dim,), none negative, got {shown(self.atol)}")
         if self.rtol == 0.0 and not (atol > 0.0).all():
-            raise ArgumentError(f"atol: expected positive numbers, as rtol is zero, got {self.atol!r:.80}")
+            raise ArgumentError(f"atol: expected positive numbers, as rtol is zero, got {shown(self.atol)}")
         object.__setattr__(self, "atol", atol)
 
     def __repr__(self):

@@ -74,7 +74,7 @@ class Tableau:
 
     def __post_init__(self):
         if not isinstance(self.name, str):
-            raise ArgumentError(f"name: expected a name, got {self.name!r:.80}")
+            raise ArgumentError(f"name: expected a name, got {shown(self.name)}")
         choice(f"{self.name}: family", self.family, FAMILIES)
         object.__setattr__(self, "order", count(f"{self.name}: order", self.order, 1))
         A, b = _array(self, "A"), _array(self, "b")

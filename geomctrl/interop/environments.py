@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, flag, function, instance, optional_package
+from geomctrl.arguments import checked, count, flag, function, instance, optional_package, shown
 from geomctrl.control.contracts import Controller, Desired, Reference
 from geomctrl.control.monitors import Monitor
 from geomctrl.control.monitors.chosen import monitor_list
@@ -102,7 +102,7 @@ class EnvironmentOptions:
         if self.torque_limit is not None:
             limit = checked("torque_limit", self.torque_limit, ())
             if limit.ndim > 1 or not limit.size or not (limit > 0.0).all():
-                raise ArgumentError(f"torque_limit: expected positive numbers, got {self.torque_limit!r:.60}")
+                raise ArgumentError(f"torque_limit: expected positive numbers, got {shown(self.torque_limit)}")
         flag("normalized", self.normalized)
         object.__setattr__(self, "monitors", tuple(monitor_list(self.monitors)))
         instance("simulation", self.simulation, SimulationOptions, "gc.SimulationOptions")
@@ -193,9 +193,9 @@ def gymnasium_env(
     if num_envs is not None:
         num_envs = count("num_envs", num_envs, 1)
         if render_mode is not None:
-            raise ArgumentError(f"render_mode: expected None with num_envs, got {render_mode!r:.40}")
+            raise ArgumentError(f"render_mode: expected None with num_envs, got {shown(render_mode)}")
     if render_mode is not None and render_mode not in RENDER_MODES:
-        raise ArgumentError(f"render_mode: expected one of {', '.join(RENDER_MODES)} or None, got {render_mode!r:.40}")
+        raise ArgumentError(f"render_mode: expected one of {', '.join(RENDER_MODES)} or None, got {shown(render_mode)}")
     version = optional_package("gymnasium_env", "gymnasium", "gymnasium", OLDEST).__version__
     if int(re.split(r"\D", version)[0]) >= UNTESTED_MAJOR:
         raise GeomctrlError(f"gymnasium_env needs gymnasium {OLDEST} or newer, below {UNTESTED_MAJOR}, got {version}")

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.utils import seeding
 from gymnasium.vector.utils import batch_space
 
-from geomctrl.arguments import checked, count, function, listed, number, one_state
+from geomctrl.arguments import checked, count, function, listed, number, one_state, shown
 from geomctrl.control.closed_loop import hold_count
 from geomctrl.control.compiled.law import copy_of
 from geomctrl.control.contracts import Desired, accepts, require_controller
@@ -52,14 +52,14 @@ class Task:
         self.t_end = number("t_end", t_end, "a positive number", lambda x: x > 0.0)
         self.steps = hold_count(t_end, control_dt, "t_end") if self.t_end >= self.control_dt else 0
         if not self.steps:
-            raise ArgumentError(f"t_end: expected a multiple of control_dt = {self.control_dt:g} s, got {t_end!r:.40}")
-        self.reference = function("reference", reference, "t -> Desired(q, v, a)")
+            raise ArgumentError(f"t_end: expected a multiple of control_dt = {self.control_dt:g} s, got {shown(t_end)}")
+        self.reference = function("reference", reference, "t -> Desired(q, v, a)", 1)
         self.controller = controller
         if controller is not None:
             require_controller(controller)
-        self.start = None if start is None else function("start", start, "of a numpy.random.Generator")
+        self.start = None if start is None else function("start", start, "of a numpy.random.Generator", 1)
         if start is not None and not accepts(start, 1):
-            raise ArgumentError(f"start: expected a function of a numpy.random.Generator, got {start!r:.60}")
+            raise ArgumentError(f"start: expected a function of a numpy.random.Generator, got {shown(start)}")
         self.reward = tracking_reward if options.reward is None else options.reward
         self.limit = _torque_limit(self.plant, options)
         self._tables: tuple[Any, Any] = (None, None)
@@ -115,7 +115,7 @@ class Task:
         begin = {} if self.start is None else self.start(rng)
         for name, x in (("start", begin), ("options", {} if replaced is None else replaced)):
             if not isinstance(x, Mapping) or not set(x) <= set(STARTS):
-                raise ArgumentError(f"{name}: expected a mapping with the keys {', '.join(STARTS)}, got {x!r:.80}")
+                raise ArgumentError(f"{name}: expected a mapping with the keys {', '.join(STARTS)}, got {shown(x)}")
         begin = {**begin, **(replaced or {})}
         plant, reference = (
             plant_of("start: plant", begin.get("plant", self.plant)),
@@ -156,7 +156,7 @@ class Task:
                 if [x.shape[1:] for x in columns] != [(robot.nq,), (robot.nv,), (robot.nv,)]:
                     raise ValueError
             except (TypeError, ValueError, IndexError):
-                raise ArgumentError(f"reference: expected Desired(q, v, a) of the robot, got {rows[0]!r:.80}") from None
+                raise ArgumentError(f"reference: expected Desired(q, v, a), got {shown(rows[0])}") from None
             self._tables = reference, Desired(*columns)
         return self._tables[1]
 
@@ -302,7 +302,7 @@ class VectorEnvironment(gymnasium.vector.VectorEnv):
         else:
             seeds = [_seed(x) for x in listed("seed", seed, f"an integer or {n} of them")]
         if len(seeds) != n:
-            raise ArgumentError(f"seed: expected an integer or {n} of them, got {seed!r:.60}")
+            raise ArgumentError(f"seed: expected an integer or {n} of them, got {shown(seed)}")
         for k in range(n):
             if seeds[k] is not None or self._generators[k] is None:
                 self._generators[k] = seeding.np_random(seeds[k])[0]

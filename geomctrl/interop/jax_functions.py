@@ -29,6 +29,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import ad, batching, mlir
 
+from geomctrl.arguments import shown
 from geomctrl.compiler.differentiable import FIRST, PARAMETERS, Differentiable
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.tracing.backends.batches import BufferCall
@@ -62,7 +63,7 @@ class JaxFunction(TermFunction):
         try:
             return jnp.asarray(x)
         except (TypeError, ValueError):
-            raise ArgumentError(f"{name}: expected an array of numbers, got {x!r:.80}") from None
+            raise ArgumentError(f"{name}: expected an array of numbers, got {shown(x)}") from None
 
     def _evaluated(self, arrays: Sequence[Any], parameters: Any) -> Any:
         return self._compiled(arrays, parameters)

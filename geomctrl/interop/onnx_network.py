@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import one_state, path_of, read_only
+from geomctrl.arguments import one_state, path_of, read_only, shown
 from geomctrl.errors import ArgumentError
 
 MAX_BYTES = 1 << 28  # of a file
@@ -189,7 +189,7 @@ def _network(data: bytes) -> _Network:
         elif o.name in OPERATIONS:
             operations.append(o)
         else:
-            raise ArgumentError(f"expected operations {', '.join(OPERATIONS)} or Constant, got {o.name!r:.40}")
+            raise ArgumentError(f"expected operations {', '.join(OPERATIONS)} or Constant, got {shown(o.name)}")
     inputs = [x for x in map(_value_info, fields.get(11, [])) if x[0] not in weights]
     outputs = [_value_info(x)[0] for x in fields.get(12, [])]
     if len(inputs) != 1 or len(outputs) != 1:
@@ -197,7 +197,7 @@ def _network(data: bytes) -> _Network:
     name, kind, shape = inputs[0]
     if kind not in (1, 11) or shape is None or math.prod(shape) > MAX_NUMBERS:
         raise ArgumentError(
-            f"expected an input of float or double with a shape of at most {MAX_NUMBERS} numbers, got {name!r:.40}"
+            f"expected an input of float or double with a shape of at most {MAX_NUMBERS} numbers, got {shown(name)}"
         )
     return _Network(name, outputs[0], shape, operations, weights)
 
@@ -212,11 +212,11 @@ def _operation(message: bytes) -> _Operation:
     fields = _message(message)
     name, domain = _text(fields, 4), _text(fields, 7)
     if domain not in ("", "ai.onnx"):
-        raise ArgumentError(f"expected operations of ONNX itself, got {name!r:.40} of {domain!r:.40}")
+        raise ArgumentError(f"expected operations of ONNX itself, got {shown(name)} of {shown(domain)}")
     attributes = dict(_attribute(x) for x in fields.get(5, []))
     inputs, outputs = ([x.decode() for x in fields.get(k, [])] for k in (1, 2))
     if len(outputs) != 1 or "" in inputs:
-        raise ArgumentError(f"expected operations with one output and all inputs, got {name!r:.40}")
+        raise ArgumentError(f"expected operations with one output and all inputs, got {shown(name)}")
     return _Operation(name, inputs, outputs[0], attributes)
 
 
@@ -229,7 +229,7 @@ def _attribute(message: bytes) -> tuple[str, Any]:
         return name, _signed(_one(fields, 3) or 0)
     if kind == 4:
         return name, _tensor(fields[5][-1])[1]
-    raise ArgumentError(f"expected attributes that are numbers or tensors, got {name!r:.40}")
+    raise ArgumentError(f"expected attributes that are numbers or tensors, got {shown(name)}")
 
 
 def _tensor(message: bytes) -> tuple[str, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import choice, listed, optional_package
+from geomctrl.arguments import choice, listed, optional_package, shown
 from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, ModelError
 from geomctrl.lie import se3
 from geomctrl.mechanism import inertia
@@ -92,10 +92,10 @@ def from_pinocchio_model(model: Any, *, ignore: Iterable[str] = (), physical: st
     )
     choice("physical", physical, PHYSICAL)
     if not all(isinstance(key, str) and key == "armature" for key in left_out):
-        raise ArgumentError(f"ignore: expected some of armature, got {left_out!r:.80}")
+        raise ArgumentError(f"ignore: expected some of armature, got {shown(left_out)}")
     if not isinstance(model, pin.Model):
         hint = ": give its .model" if hasattr(model, "model") else ""
-        raise ArgumentError(f"model: expected a pinocchio.Model, got {model!r:.80}{hint}")
+        raise ArgumentError(f"model: expected a pinocchio.Model, got {shown(model)}{hint}")
     label = f"model {model.name!r}" if model.name else "model"
     try:
         if model.gravity.angular.any():

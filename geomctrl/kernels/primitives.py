@@ -56,9 +56,16 @@ def python_function(x: Any) -> Callable[..., Any] | None:
 
 
 def references(function: Callable[..., Any]) -> dict[str, Any]:
-    """The globals that a function uses, including those of comprehensions and inner functions."""
-    scope = function.__globals__
-    return {name: scope[name] for name in sorted(names_of(function.__code__).loaded) if name in scope}
+    """The globals that a function uses, including those of comprehensions and inner functions.
+
+    A global with the name of an attribute that it uses counts as well, unless it is the function itself: disassembling
+    the code of every kernel would take a tenth of a first run.
+    """
+    scope, code = function.__globals__, function.__code__
+    used = {name: scope[name] for name in sorted({n for c in codes(code) for n in c.co_names}) if name in scope}
+    if all(getattr(x, "py_func", x) is not function for x in used.values()):
+        return used
+    return {name: x for name, x in used.items() if name in names_of(code).loaded}
 
 
 @functools.cache

@@ -257,7 +257,7 @@ def rotation(group: LieGroup, x: np.ndarray) -> np.ndarray:
     own = None if isinstance(group, type) else getattr(group, "rotation", None)
     if own is None:
         if isinstance(group, type) or not hasattr(group, "ad"):
-            raise ArgumentError(f"group: expected a LieGroup, SO3() for example, got {group!r:.80}")
+            raise ArgumentError(f"group: expected a LieGroup, SO3() for example, got {shown(group)}")
         x = checked("x", x, (group.dim,))
         return np.asarray(np.abs(np.linalg.eigvals(group.ad(x)).imag).max(axis=-1, initial=0.0))[()]
     angle = own(x)

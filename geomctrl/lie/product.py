@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import FLOAT64, block_diagonal, checked, same_batch
+from geomctrl.arguments import FLOAT64, block_diagonal, checked, same_batch, shown
 from geomctrl.errors import ArgumentError
 
 from .contract import CheckedGroup, LieGroup, Rn, checked_pair, require_group, rotation
@@ -115,7 +115,7 @@ class Product(CheckedGroup):
         try:
             parts = list(parts)
         except TypeError:
-            raise ArgumentError(f"parts: expected {len(self.groups)} elements, got {parts!r:.80}") from None
+            raise ArgumentError(f"parts: expected {len(self.groups)} elements, got {shown(parts)}") from None
         if len(parts) != len(self.groups):
             raise ArgumentError(f"parts: expected {len(self.groups)} elements, got {len(parts)}")
         names = [f"parts[{i}]" for i in range(len(parts))]

@@ -167,7 +167,7 @@ def build(
         try:
             frame, body_name, T = item
         except (TypeError, ValueError):
-            raise ArgumentError(f"frames: expected (name, body name, T_body_frame), got {item!r:.80}") from None
+            raise ArgumentError(f"frames: expected (name, body name, T_body_frame), got {shown(item)}") from None
         check_name("frames", frame)
         if frame in merged or frame == WORLD:
             raise ModelError(f"frame {frame!r}: the name is taken")
@@ -318,7 +318,7 @@ def _inertias(inertias: Any, n: int) -> list[np.ndarray]:
 def _numbers_of(name: str, values: Any, expected: str, allowed: range) -> list[int]:
     numbers = listed(name, values, expected)
     if not all(isinstance(k, Integral) and not isinstance(k, bool) and k in allowed for k in numbers):
-        raise ArgumentError(f"{name}: expected {expected}, got {numbers!r:.80}")
+        raise ArgumentError(f"{name}: expected {expected}, got {shown(numbers)}")
     return [int(k) for k in numbers]
 
 
@@ -328,7 +328,7 @@ def _check_bodies(bodies: list[Body]) -> None:
         raise ModelError("bodies: expected at least one, got none")
     for body in bodies:
         if not isinstance(body, Body):
-            raise ArgumentError(f"bodies: expected geomctrl.Body, got {body!r:.80}")
+            raise ArgumentError(f"bodies: expected geomctrl.Body, got {shown(body)}")
     names = [b.name for b in bodies]
     no_duplicates("body", names)
     if WORLD in names:

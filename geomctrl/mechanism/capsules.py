@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import number, vector
+from geomctrl.arguments import number, shown, vector
 from geomctrl.errors import ArgumentError
 
 from .mechanism import WORLD, Mechanism, require_robot
@@ -193,7 +193,7 @@ def capsule(robot: Mechanism, frame: str, start: ArrayLike, end: ArrayLike, radi
 def check_capsule(name: str, x: object, robot: Mechanism) -> Capsule:
     """x as a Capsule on a body of the robot. Raises ArgumentError, naming the argument `name`."""
     if not isinstance(x, Capsule) or not isinstance(x.body, (int, np.integer)) or not -1 <= x.body < robot.nbodies:
-        raise ArgumentError(f"{name}: expected Capsules on bodies -1 to {robot.nbodies - 1}, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected Capsules on bodies -1 to {robot.nbodies - 1}, got {shown(x)}")
     start, end = vector(f"{name}: start", x.start, 3), vector(f"{name}: end", x.end, 3)
     return Capsule(int(x.body), start, end, number(f"{name}: radius", x.radius, "a length > 0", lambda r: r > 0.0))
 

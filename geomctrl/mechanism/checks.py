@@ -30,7 +30,7 @@ def check_name(label: str, name: object) -> None:
 def check_text(label: str, text: str) -> None:
     """Raise ArgumentError for control characters and halves of characters: names go to terminals and files."""
     if UNWRITABLE.search(text):
-        raise ArgumentError(f"{label}: expected a name without control characters, got {text!r:.80}")
+        raise ArgumentError(f"{label}: expected a name without control characters, got {shown(text)}")
 
 
 def no_duplicates(label: str, names: list) -> None:
@@ -125,7 +125,7 @@ def _frames(frames: Any, bodies: list[str]) -> tuple[Frame, ...]:
     named = listed("frames", frames, "geomctrl.Frame objects")
     for frame in named:
         if not isinstance(frame, Frame):
-            raise ArgumentError(f"frames: expected geomctrl.Frame, got {frame!r:.80}")
+            raise ArgumentError(f"frames: expected geomctrl.Frame, got {shown(frame)}")
         check_name("frames: name", frame.name)
     names = [frame.name for frame in named]
     no_duplicates("frames: frame", names)

@@ -74,7 +74,7 @@ def checked_couplings(couplings: Any, joints: Sequence[Joint]) -> tuple[Coupling
     seen = set()
     for coupling in checked:
         if not isinstance(coupling, Coupling):
-            raise ArgumentError(f"couplings: expected geomctrl.Coupling, got {coupling!r:.80}")
+            raise ArgumentError(f"couplings: expected geomctrl.Coupling, got {shown(coupling)}")
         label = f"coupling of joint {coupling.joint!r}"
         for name in (coupling.joint, *coupling.follows):
             if name not in named:

@@ -306,7 +306,11 @@ def violation(parameters: ArrayLike) -> str | None:
         return f"mass {m:.6g} is negative"
     if m == 0.0:
         return "mass is zero but first moment or inertia is not" if pi.any() else None
-    a, b, c = np.linalg.eigvalsh(com_tensor(pi))
+    with np.errstate(all="ignore"):
+        moments = com_tensor(pi)
+    if not np.isfinite(moments).all():
+        return f"parameters are so large that the inertia about the centre of mass overflows: {pi}"
+    a, b, c = np.linalg.eigvalsh(moments)
     scale = TOLERANCE * max(np.abs(tensor(pi)).max(), abs(c))
     if a < -scale:
         return f"a principal moment of inertia about the centre of mass is negative: {a:.6g}, {b:.6g}, {c:.6g}"

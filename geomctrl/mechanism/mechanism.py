@@ -127,7 +127,7 @@ class Mechanism:
         put(self, "gravity", self.gravity.view(GravityVector))
         put(self, "frames", tuple(f._replace(placement=frozen(f.placement)) for f in self.frames))
         if not isinstance(self.origin, Origin):
-            raise ArgumentError(f"origin: expected a mechanism.origin.Origin, got {self.origin!r:.80}")
+            raise ArgumentError(f"origin: expected a mechanism.origin.Origin, got {shown(self.origin)}")
         put(self, "couplings", checked_couplings(self.couplings, self.joints))
         reduction = Reduction(self.joints, self.couplings) if self.couplings else None
         put(self, "_reduction", reduction)

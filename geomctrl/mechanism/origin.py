@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from geomctrl.arguments import flag
+from geomctrl.arguments import flag, shown
 from geomctrl.errors import ArgumentError
 
 WORLD = "world"
@@ -88,7 +88,7 @@ class Origin:
     def __post_init__(self):
         flag("renumbered", self.renumbered)
         if self.visual is not None and not callable(getattr(self.visual, "shapes", None)):
-            raise ArgumentError(f"visual: expected None or an object with a method `shapes`, got {self.visual!r:.80}")
+            raise ArgumentError(f"visual: expected None or an object with a method `shapes`, got {shown(self.visual)}")
 
 
 BUILT = Origin()

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, flag, number, vector
+from geomctrl.arguments import checked, flag, number, shown, vector
 from geomctrl.errors import ArgumentError, InertiaError, ModelError
 from geomctrl.kernels import composite_bodies
 from geomctrl.kernels.couplings import fitting
@@ -136,7 +136,7 @@ def with_armature(robot: R, armature: ArrayLike) -> R:
     require_robot("robot", robot)
     requested = checked("armature", armature, ())
     if requested.shape not in ((), (robot.nv,)) or (requested < 0.0).any():
-        raise ArgumentError(f"armature: expected a number >= 0 or {robot.nv} of them, got {armature!r:.80}")
+        raise ArgumentError(f"armature: expected a number >= 0 or {robot.nv} of them, got {shown(armature)}")
     single = np.array([j.dof == 1 for j in robot.coupling.independent_joints for _ in range(j.dof)])
     if requested.shape and requested[~single].any():
         name = robot.dof_names[np.flatnonzero(~single & (requested != 0.0))[0]]

@@ -178,7 +178,7 @@ def bounds(
     tolerance = number("tolerance", tolerance, "a number > 0", lambda x: x > 0.0)
     boxes = count("boxes", boxes, 1)
     seconds = number("seconds", seconds, "a number > 0", lambda x: x > 0.0)
-    report = (lambda fraction: None) if progress is None else function("progress", progress, "of the fraction done")
+    report = (lambda fraction: None) if progress is None else function("progress", progress, "of the fraction done", 1)
     bodies, domain = bodies_of(robot, parameters), domain_of(robot, box)
     _check_bodies(robot, bodies.nominal, "robot" if parameters is None else "parameters")
     why_not = _why_not(robot)

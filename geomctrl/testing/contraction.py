@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from geomctrl.arguments import checked, number, tolerance
+from geomctrl.arguments import checked, number, shown, tolerance
 from geomctrl.control.compiled.proving import trace_closed_loop
 from geomctrl.control.contracts import started
 from geomctrl.control.plant import Plant
@@ -125,7 +125,7 @@ class Variations:
         robot = plant.robot
         require_vectors("plant", robot, "contraction is in coordinates")
         if getattr(controller, "group", None) is not None:
-            raise ArgumentError(f"controller: expected a state in R^n, got one in {controller.group!r:.80}")
+            raise ArgumentError(f"controller: expected a state in R^n, got one in {shown(controller.group)}")
         start = started(controller, robot)
         self.controller, self.plant, self.nv = controller, plant, robot.nv
         self.size = 2 * robot.nv + (0 if start is None else np.size(start))

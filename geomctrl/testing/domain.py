@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import read_only
+from geomctrl.arguments import read_only, shown
 from geomctrl.control.contracts import displaced
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
@@ -266,7 +266,7 @@ def box(sizes: Mapping[str, int], region: Region, times: tuple[float, float], ow
         if name in domain:
             side = _interval(name, n, domain[name])
             if (side[0] > 0.0).any() or (side[1] < 0.0).any():
-                raise ArgumentError(f"domain: expected the equilibrium, 0, within {name}'s, got {domain[name]!r:.80}")
+                raise ArgumentError(f"domain: expected the equilibrium, 0, within {name}'s, got {shown(domain[name])}")
         else:
             half = MAX_SPREADS * _spread(name, n, spreads.get(name, 0.5)) * (own if name == "z" else 1.0)
             side = np.array([-half, half])
@@ -291,7 +291,7 @@ def _numbers(x: Any, n: int) -> np.ndarray | None:
 def _spread(name: str, n: int, x: Any) -> np.ndarray:
     a = _numbers(x, n)
     if a is None or (a < 0.0).any():
-        raise ArgumentError(f"spread: expected a number >= 0 or {n} of them for {name}, got {x!r:.80}")
+        raise ArgumentError(f"spread: expected a number >= 0 or {n} of them for {name}, got {shown(x)}")
     return a
 
 
@@ -301,5 +301,5 @@ def _interval(name: str, n: int, x: Any) -> np.ndarray:
     lower, upper = (_numbers(side, n) for side in pair)
     if lower is None or upper is None or (lower > upper).any():
         expected = f"(lower, upper), finite, lower <= upper, numbers or {n} each"
-        raise ArgumentError(f"domain: expected {expected}, for {name}, got {x!r:.80}")
+        raise ArgumentError(f"domain: expected {expected}, for {name}, got {shown(x)}")
     return np.array([lower, upper])

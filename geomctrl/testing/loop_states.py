@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import ROTATION_TOLERANCE, checked, function, number, one_state
+from geomctrl.arguments import ROTATION_TOLERANCE, checked, function, number, one_state, shown
 from geomctrl.control.contracts import displaced, started
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
@@ -158,7 +158,7 @@ def motion_of(controller: Any, nv: int, equilibrium: Any) -> Callable[[float], A
 def require_lyapunov(controller: Any) -> None:
     """Raise ArgumentError unless the controller has a Lyapunov function."""
     if not hasattr(controller, "lyapunov"):
-        raise ArgumentError(f"controller: expected one with lyapunov(t, q, v, z, plant), got {controller!r:.60}")
+        raise ArgumentError(f"controller: expected one with lyapunov(t, q, v, z, plant), got {shown(controller)}")
 
 
 def state_of(controller: Any, plant: Plant, t: Any, q: Any, v: Any, z: Any) -> State:
@@ -167,7 +167,7 @@ def state_of(controller: Any, plant: Plant, t: Any, q: Any, v: Any, z: Any) -> S
     t = number("t", t, "a time >= 0", lambda t: t >= 0.0)
     q, v = one_configuration(robot, "q", q), one_state("v", v, robot.nv)
     if (start is None) != (z is None):
-        raise ArgumentError(f"z: expected a z of the shape of the controller's start(), {start}, got {z!r:.80}")
+        raise ArgumentError(f"z: expected a z of the shape of the controller's start(), {start}, got {shown(z)}")
     if start is not None:
         z = checked("z", z, start.shape)
         if z.shape != start.shape:
@@ -220,7 +220,7 @@ def _drawn(controller: Any, plant: Plant, z: np.ndarray) -> Callable[[np.random.
     """(rng, t) -> z by the controller's `sample_state`; None if it has none or if every z is admissible."""
     sample = getattr(controller, "sample_state", None)
     if sample is not None:
-        function("controller.sample_state", sample, "(rng, plant) -> z")
+        function("controller.sample_state", sample, "(rng, plant) -> z", 2)
     if sample is None or sample(np.random.default_rng(0), plant.at(0.0)) is None:
         return None
 
@@ -230,10 +230,10 @@ def _drawn(controller: Any, plant: Plant, z: np.ndarray) -> Callable[[np.random.
         drawn = sample(rng, plant.at(t))
         expected = f"finite numbers of shape {z.shape} as returned by start()"
         if not isinstance(drawn, np.ndarray) or drawn.shape != z.shape or drawn.dtype.kind not in "fiu":
-            raise ArgumentError(f"controller.sample_state(rng, plant): expected {expected}, got {drawn!r:.80}")
+            raise ArgumentError(f"controller.sample_state(rng, plant): expected {expected}, got {shown(drawn)}")
         if not np.isfinite(drawn).all() or (group is not None and not group.residual(drawn) < ROTATION_TOLERANCE):
             on = "" if group is None else f", an element of {group!r}"
-            raise ArgumentError(f"controller.sample_state(rng, plant): expected {expected}{on}, got {drawn!r:.80}")
+            raise ArgumentError(f"controller.sample_state(rng, plant): expected {expected}{on}, got {shown(drawn)}")
         return np.array(drawn, float)
 
     draw(np.random.default_rng(0), 0.0)

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import flag
+from geomctrl.arguments import flag, shown
 from geomctrl.control.plant import Plant
 from geomctrl.control.progress import progress_function
 from geomctrl.errors import ArgumentError
@@ -138,7 +138,7 @@ def region_of_attraction(
     level is proved.
     """
     if box_of(box).times is not None:
-        raise ArgumentError(f"box: expected a Box without `times`, because those end, got {box!r:.80}")
+        raise ArgumentError(f"box: expected a Box without `times`, because those end, got {shown(box)}")
     asked = CertificateRequest(controller, plant, box, outside, parameters, rate, offset, budget)
     moving = asked.moving_at_rest()
     certificate = asked.certificate([asked.positive()] if moving is None else [asked.positive(), moving])

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from geomctrl.arguments import shown
 from geomctrl.compiler import code
 from geomctrl.control.compiled.proving import TracedClosedLoop, trace_closed_loop
 from geomctrl.control.contracts import Command, moved
@@ -100,7 +101,7 @@ class LyapunovClaim:
         answer = self.controller.lyapunov(*x, self.plant.at(x.t) if now is None else now)
         numbers = tuple(answer) if isinstance(answer, tuple | list) else ()
         if len(numbers) != 2 or not all(map(_is_real, numbers)):
-            message = f"lyapunov: expected two numbers, V and its rate, got {answer!r:.80}"
+            message = f"lyapunov: expected two numbers, V and its rate, got {shown(answer)}"
             raise Counterexample(message, x, "numbers")
         return float(np.asarray(numbers[0]).item()), float(np.asarray(numbers[1]).item())
 
@@ -158,7 +159,7 @@ class LyapunovClaim:
     def _commanded(self, x: State) -> tuple[np.ndarray, Any]:
         command = self.controller(*x)
         if not isinstance(command, Command):
-            raise Counterexample(f"controller: expected a geomctrl.Command, got {command!r:.60}", x, "command")
+            raise Counterexample(f"controller: expected a geomctrl.Command, got {shown(command)}", x, "command")
         tau, z_rate = continuous(command)
         if (z_rate is None) != (x.z is None):
             message = f"controller: expected a z_rate if and only if it has a state z, got {z_rate}"

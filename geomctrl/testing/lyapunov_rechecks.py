@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, number, path_of
+from geomctrl.arguments import count, number, path_of, shown
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.other_names import named_arguments
@@ -109,6 +109,6 @@ def _read(proof: str | Path) -> dict[str, np.ndarray]:
     except Exception as error:  # numpy and zipfile raise many types for invalid files
         if isinstance(error, GeomctrlError):
             raise
-        expected = f"proof: expected what LyapunovCertificate.save writes, got {proof!r:.80}"
+        expected = f"proof: expected what LyapunovCertificate.save writes, got {shown(proof)}"
         raise ArgumentError(f"{expected} ({error!s:.80})") from None
     return arrays

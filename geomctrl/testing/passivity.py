@@ -188,7 +188,9 @@ def _problem_of(controller, plant, storage, port: Port, region, search, seed) ->
         require_lyapunov(problem.controller)
     for name, callback in (("storage", storage), ("output", port.output)):
         if callback is not None:
-            function(name, callback, f"of (t, q, v, z{', plant' if name == 'storage' else ''})")
+            function(
+                name, callback, f"of (t, q, v, z{', plant' if name == 'storage' else ''})", 4 + (name == "storage")
+            )
     return problem, Flow(problem.controller, problem.plant, storage, Inputs(problem.plant.robot, port))
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from geomctrl.arguments import shown
 from geomctrl.errors import GeomctrlError
 
 from . import evidence
@@ -240,7 +241,7 @@ def _chosen(node: pytest.Item) -> list[Any]:
     for x in robots or ("none",):
         if not isinstance(x, Robot) and x not in models.names():
             names = ", ".join(map(repr, models.names()))
-            _refuse(f"{node.name}: robots: expected Robots, or some of {names}, got {x!r:.60}")
+            _refuse(f"{node.name}: robots: expected Robots, or some of {names}, got {shown(x)}")
     return list(robots)
 
 

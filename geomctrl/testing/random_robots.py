@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geomctrl.arguments import choice, count, flag, generator
+from geomctrl.arguments import choice, count, flag, generator, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
 from geomctrl.mechanism import inertia
@@ -69,7 +69,7 @@ def known_kinds(kinds: Sequence[str]) -> list[str]:
     """`kinds` as a list. Raises ArgumentError for an unknown kind."""
     valid = not isinstance(kinds, str) and isinstance(kinds, Sequence | np.ndarray)
     if not valid or not all(isinstance(k, str) and k in KINDS for k in kinds):
-        raise ArgumentError(f"kinds: expected some of {', '.join(map(repr, KINDS))}, got {kinds!r:.80}")
+        raise ArgumentError(f"kinds: expected some of {', '.join(map(repr, KINDS))}, got {shown(kinds)}")
     return [str(k) for k in kinds]
 
 
@@ -122,7 +122,7 @@ def random_robot(
     numbers = isinstance(parents, Sequence | np.ndarray) and all(isinstance(p, int | np.integer) for p in parents)
     if not numbers or len(parents) != len(kinds) or not all(-1 <= p < i for i, p in enumerate(parents)):
         raise ArgumentError(
-            f"parents: expected for each of {len(kinds)} bodies a body before it or -1, got {parents!r:.80}"
+            f"parents: expected for each of {len(kinds)} bodies a body before it or -1, got {shown(parents)}"
         )
     bodies = []
     for i, (kind, p) in enumerate(zip(kinds, parents)):

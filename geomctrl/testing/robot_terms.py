@@ -211,7 +211,7 @@ def assert_passive(
     rtol = tolerance("rtol", rtol)
     require_robot("robot", robot)
     if inverse_dynamics is not None:
-        function("inverse_dynamics", inverse_dynamics, "inverse_dynamics(q, v, a)")
+        function("inverse_dynamics", inverse_dynamics, "inverse_dynamics(q, v, a)", 3)
     torque = robot.inverse_dynamics if inverse_dynamics is None else inverse_dynamics
     for q, v, a in random_states(robot, states, seed):
         tau = np.asarray(torque(q, v, a), float)

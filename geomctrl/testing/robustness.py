@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, function, number
+from geomctrl.arguments import count, function, number, shown
 from geomctrl.control.plant import plant_of
 from geomctrl.control.sweeping.space import Point
 from geomctrl.errors import ArgumentError
@@ -139,11 +139,11 @@ def worst_case(
     ArgumentError
         For invalid arguments, an interval that is empty or not finite, and a `make` that returns no loop.
     """
-    function("make", make, "make(point) of a mapping of parameters")
+    function("make", make, "make(point) of a mapping of parameters", 1)
     box, points, seed = _checked(over), count("points", points), count("seed", seed)
     level = number("level", level, "a number >= 0", lambda x: x >= 0.0)
     if measure is not None:
-        function("measure", measure, "of Rates")
+        function("measure", measure, "of Rates", 1)
     searcher = _ParameterSearch(make, box, measure, level, (region_of(region), count("search", search, 1), seed))
     lower, upper = np.array(list(box.values())).T
     middle = 0.5 * (lower + upper)
@@ -262,7 +262,7 @@ class _ParameterSearch:
         try:
             plant, controller = tuple(loop)[:2]
         except (TypeError, ValueError):
-            raise ArgumentError(f"make: expected (plant, controller) or more, got {loop!r:.80}") from None
+            raise ArgumentError(f"make: expected (plant, controller) or more, got {shown(loop)}") from None
         return plant_of("make: plant", plant), controller
 
 
@@ -273,7 +273,7 @@ def _order(x: float) -> float:
 
 def _checked(over: Any) -> dict[str, tuple[float, float]]:
     if not isinstance(over, Mapping) or not over or not all(isinstance(name, str) for name in over):
-        raise ArgumentError(f"over: expected (lowest, highest) by parameter's name, got {over!r:.80}")
+        raise ArgumentError(f"over: expected (lowest, highest) by parameter's name, got {shown(over)}")
     box = {}
     for name, interval in over.items():
         try:
@@ -281,7 +281,7 @@ def _checked(over: Any) -> dict[str, tuple[float, float]]:
         except (TypeError, ValueError):
             low, high = np.nan, np.nan
         if not (np.isfinite(low) and np.isfinite(high) and low <= high):
-            raise ArgumentError(f"over: {name!r}: expected (lowest, highest), finite, got {interval!r:.80}")
+            raise ArgumentError(f"over: {name!r}: expected (lowest, highest), finite, got {shown(interval)}")
         box[name] = (low, high)
     return box
 

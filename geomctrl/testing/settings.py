@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, count, number
+from geomctrl.arguments import checked, count, number, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
 
@@ -156,12 +156,12 @@ class Box:
         if self.disturbance is not None:
             torques = checked("disturbance", self.disturbance, ())
             if torques.ndim > 1 or not (torques >= 0.0).all():
-                raise ArgumentError(f"disturbance: expected torques (nv,), not negative, got {self.disturbance!r:.80}")
+                raise ArgumentError(f"disturbance: expected torques (nv,), not negative, got {shown(self.disturbance)}")
             _store(self, disturbance=torques)
         if self.times is None:
             return
         if not (isinstance(self.times, (tuple, list)) and len(self.times) == 2):
-            raise ArgumentError(f"times: expected a pair (first, last) [s], got {self.times!r:.80}")
+            raise ArgumentError(f"times: expected a pair (first, last) [s], got {shown(self.times)}")
         first, last = (number("times", t, "seconds, not negative", lambda t: 0.0 <= t < np.inf) for t in self.times)
         if not first < last:
             raise ArgumentError(f"times: expected a first and a later last time [s], got {first:g} and {last:g}")
@@ -218,7 +218,7 @@ def box_of(box: Any) -> Box:
     if isinstance(box, Box):
         return box
     if not isinstance(box, (tuple, list)) or len(box) != 2:
-        raise ArgumentError(f"box: expected a pair (q, v) of half widths, or a Box, got {box!r:.80}")
+        raise ArgumentError(f"box: expected a pair (q, v) of half widths, or a Box, got {shown(box)}")
     return Box(*box)
 
 
@@ -242,4 +242,4 @@ def _seconds(name: str, x: Any) -> float:
 
 def _require_parts(name: str, x: Any, parts: tuple[str, ...]) -> None:
     if not isinstance(x, Mapping) or not set(x) <= set(parts):
-        raise ArgumentError(f"{name}: expected some of {', '.join(map(repr, parts))} by name, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected some of {', '.join(map(repr, parts))} by name, got {shown(x)}")

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import functions as functions
 from . import operators as operators
+from . import ufuncs as ufuncs
 
 NAMES = {
     "CompiledFunction": "function",

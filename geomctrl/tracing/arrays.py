@@ -8,20 +8,17 @@ other functions while a law is traced.
 from __future__ import annotations
 
 from collections import deque
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from .dtypes import CAST, FITS, dtype_of, in_known_order, is_float, is_truth, is_whole, known_dtype, of_one_dtype
-from .elementwise import BINARY, TERNARY, UNARY
-from .entries import as_entry, as_number, refuse_narrow
+from .dtypes import CAST, FITS, dtype_of, in_known_order, is_float, is_whole, known_dtype, of_one_dtype
+from .entries import as_entry, as_number
 from .graph import called_by_user
-from .indices import known_index
-from .operators import exact, leak, number_of
+from .indices import known_index, possible_keys
+from .operators import leak
 from .requirements import on_symbols as on_symbols
-from .requirements import require
-from .selected import Selected
+from .selected import Selected, connect, refresh
 from .symbols import (
     INT64,
     Condition,
@@ -31,14 +28,11 @@ from .symbols import (
     as_numpy,
     as_python,
     caller,
-    invert,
     is_symbol,
-    kind_of,
-    relation,
-    truth,
     where,
     with_kind,
 )
+from .untraceable_attribute import Unavailable
 
 
 class TracedArray(np.ndarray):
@@ -52,6 +46,11 @@ class TracedArray(np.ndarray):
     def __getitem__(self, key) -> Any:
         if _is_mask(key):
             return Selected(self, key)
+        if (keys := possible_keys(key, self.shape)) is not None:
+            return _selected(self, key, keys)
+        if isinstance(key, SymbolArray) and key.size and dtype_of(key).kind == "i":
+            rows = [elements(self[i]) for i in key.ravel().tolist()]
+            return entered(np.stack(rows).reshape(key.shape + self.shape[1:]))
         return _numpy_number(super().__getitem__(known_index(key)))
 
     def dot(self, b, out=None):
@@ -62,10 +61,12 @@ class TracedArray(np.ndarray):
 
 
 class SymbolArray(TracedArray):
-    """An array of symbols, conditions and numbers (dtype object)."""
+    """An array of symbols, conditions and numbers (dtype object); `ufuncs` defines numpy's elementwise functions.
 
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        return ufunc_on_symbols(ufunc, method, inputs, kwargs)
+    selection: the array and the key, if this is a part that an integer symbol selects.
+    """
+
+    selection: tuple[np.ndarray, Any]
 
     def __array_function__(self, func, types, args, kwargs):
         return row_of(func, plain(args), plain(kwargs))
@@ -99,13 +100,30 @@ class SymbolArray(TracedArray):
         return map(_numpy_number, super().__iter__())
 
     def __setitem__(self, key, value):
+        if (selection := vars(self).get("selection")) is not None:
+            array, place = selection
+            part = self.copy()
+            part[key] = value
+            array[place] = part
+            return
+        self._write(key, value)
+        refresh(self)
+
+    def _write(self, key: Any, value: Any) -> None:
+        if (keys := possible_keys(key, self.shape)) is not None:
+            value = _stored(value, self)
+            for condition, k in keys:
+                chosen = np.frompyfunc(lambda x, y, c=condition: as_entry(where(c, x, y)), 2, 1)
+                super().__setitem__(k, chosen(elements(value), elements(super().__getitem__(k))))
+            return
         if not _is_mask(key):
-            return super().__setitem__(known_index(key), _stored(value, self))
+            super().__setitem__(known_index(key), _stored(value, self))
+            return
         value = _stored(value.of(self, key) if isinstance(value, Selected) else value, self)
         if np.ndim(value) and np.shape(value) != self.shape:
             raise UntraceableError(f"a condition selects where an array is written{caller()}: use np.where")
         chosen = np.frompyfunc(where, 3, 1)(*map(elements, (key, value, self)))
-        return super().__setitem__(..., entered(np.asarray(chosen, object)))
+        super().__setitem__(..., entered(np.asarray(chosen, object)))
 
     def astype(self, dtype, *args, **kwargs):
         return wrapped(np.frompyfunc(CAST[known_dtype(dtype)], 1, 1)(self.view(np.ndarray)))
@@ -142,6 +160,27 @@ class SymbolArray(TracedArray):
 
     def copy(self, order="C"):  # remains a SymbolArray where numpy would return a plain array
         return self.view(np.ndarray).copy(order).view(SymbolArray)
+
+
+def _selected(array: np.ndarray, key: Any, keys: list[tuple[Any, Any]]) -> Any:
+    """The entry or part of an array that an integer symbol selects. A part follows the array, and writes into it."""
+
+    def entries() -> Any:
+        integer, (_, first), *others = dtype_of(array).kind == "i", *keys
+        part = elements(np.ndarray.__getitem__(array, first))
+        for condition, k in others:
+            choose = np.frompyfunc(lambda x, y, c=condition: where(c, x, y), 2, 1)
+            part = choose(elements(np.ndarray.__getitem__(array, k)), elements(part))
+        typed = np.frompyfunc(lambda x: as_entry(with_kind(as_numpy(x), INT64) if integer else as_numpy(x)), 1, 1)
+        return typed(elements(part))
+
+    part = entries()
+    if not isinstance(part, np.ndarray):
+        return _numpy_number(part)
+    part = entered(part)
+    part.selection = array, key
+    connect(part, array, entries)
+    return part
 
 
 def _numpy_number(x: Any) -> Any:
@@ -227,6 +266,8 @@ def holds_symbols(x: Any) -> bool:
 
 def wrapped(result: Any) -> Any:
     """The result of a numpy function with entries of one numpy kind."""
+    if type(result) is Unavailable:
+        return result
     if isinstance(result, np.ndarray) and result.dtype == object:
         entries = np.ndarray.ravel(result).view(np.ndarray).tolist()
         own = [as_entry(x) for x in of_one_dtype([as_numpy(x) for x in entries])]
@@ -271,7 +312,7 @@ def plain(x: Any) -> Any:
     return x
 
 
-def _operand(x: Any) -> Any:
+def operand(x: Any) -> Any:
     """An operand of an elementwise function: a symbol becomes an array of one, numbers become Python numbers."""
     if isinstance(x, (Symbol, Condition)):
         out = np.empty((), object)
@@ -281,96 +322,9 @@ def _operand(x: Any) -> Any:
     return np.asarray(x).astype(object) if isinstance(x, np.ndarray) and x.dtype != object else x
 
 
-NATIVE = {"matmul", "vecdot", "matvec", "vecmat"}  # numpy computes these from products and sums of symbols
-KEYWORDS = {"__call__": set(), "outer": set(), "reduce": {"axis", "keepdims"}, "accumulate": {"axis"}}
-
-
-OF_WHOLE = {"add", "subtract", "multiply", "negative", "positive", "absolute", "square", "sign", "maximum", "minimum"}
-OF_WHOLE |= {"fmax", "fmin", "clip", "floor_divide", "remainder", "floor", "ceil", "trunc"}
-FLOATING = {*UNARY, "divide", "arctan2", "hypot", "copysign", "float_power", "heaviside", "less", "less_equal", "equal"}
-FLOATING |= {"greater", "greater_equal", "not_equal", "logical_and", "logical_or", "logical_xor", *NATIVE}
-FLOATING -= {*OF_WHOLE, "reciprocal", "conjugate", "invert"}
-
-
-def _kind_of_operand(x: Any) -> str:
-    return dtype_of(x).kind if isinstance(x, np.ndarray) else "i" if is_whole(x) else "b" if is_truth(x) else "f"
-
-
-def _has_no_effect(key: str, x: Any) -> bool:
-    """Whether a keyword has no effect, such as a dtype of double or a mask that selects all entries.
-
-    `axis=None` has an effect: without it, `reduce` works along the first axis.
-    """
-    if key == "axis":
-        return x is np._NoValue
-    if key == "dtype":
-        return x is None or x in (float, np.float64, object, bool)
-    return x is None or x is np._NoValue or (x is True and key in ("where", "subok")) or x in ("same_kind", "K")
-
-
-def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
-    name, out = ufunc.__name__, kwargs.pop("out", None)
-    if name == "divmod" and method == "__call__" and out is None and not kwargs:
-        return np.floor_divide(*inputs), np.remainder(*inputs)
-    kwargs = {key: x for key, x in kwargs.items() if not _has_no_effect(key, x)}
-    unknown = sorted(set(kwargs) - KEYWORDS.get(method, set()))
-    if unknown or method not in KEYWORDS:
-        feature = f"{unknown[0]}=" if unknown else f"its {method}"
-        raise UntraceableError(f"np.{name} with {feature} can not be traced{caller()}")
-    for x, y in (inputs, inputs[::-1]) if len(inputs) == 2 else ():
-        for one in x.view(np.ndarray).ravel()[:1].tolist() if type(x) is SymbolArray else [x]:
-            if type(one) in (Symbol, Condition):
-                refuse_narrow(one, y)
-    operands = [_operand(x) for x in inputs]
-    if name.startswith("logical_"):
-        operands = [_operand(np.frompyfunc(truth, 1, 1)(x)) for x in operands]
-    elif name == "invert" or name.startswith("bitwise_"):
-        for x in operands:
-            if not all(isinstance(y, (Condition, bool, np.bool_)) for y in np.ravel(np.asarray(x, object)).tolist()):
-                raise UntraceableError(f"np.{name} can be traced for boolean arguments only{caller()}")
-    if name in NATIVE:
-        function: Any = ufunc
-    else:
-        python = UNARY.get(name) or BINARY.get(name) or TERNARY.get(name)
-        if python is None:
-            raise UntraceableError(f"np.{name} of symbols can not be traced{caller()}")
-        function = np.frompyfunc(python, ufunc.nin, 1, identity=ufunc.identity)
-    if method in ("reduce", "accumulate") and name in ("add", "multiply"):  # numpy reduces booleans as integers
-        operands = [_operand(np.frompyfunc(number_of, 1, 1)(operands[0])), *operands[1:]]
-    kinds = set() if name in FLOATING else {*map(_kind_of_operand, operands)}
-    if name in OF_WHOLE and kinds == {"b", "i"}:  # numpy converts truths beside integers to integers
-        operands, kinds = [_operand(np.frompyfunc(_as_whole, 1, 1)(x)) for x in operands], {"i"}
-    whole = kinds == {"i"}
-    if whole and name not in OF_WHOLE:
-        raise UntraceableError(f"np.{name} of integers can not be traced{caller()}: use floats, as in 1.0 * x")
-    result = getattr(function, method)(*operands, **kwargs)
-    if name in NATIVE or (name == "add" and method == "reduce"):
-        result = sum_from_zero(result)
-    if whole:
-        for x in chain.from_iterable(elements(y).ravel().tolist() for y in operands):
-            exact(x, kind_of(x))  # numpy raises if a Python int does not fit into 64 bits
-        for x in elements(operands[1]).ravel().tolist() if name in ("floor_divide", "remainder") else ():
-            require(invert(relation("eq", x, 0)))
-        result = np.frompyfunc(lambda x: exact(x, INT64), 1, 1)(_operand(result))
-    result = wrapped(result)
-    if out is None:
-        return result
-    target = out[0]
-    if not isinstance(target, np.ndarray) or target.dtype != object:
-        raise UntraceableError(
-            f"symbols are written into an array of numbers{caller()}: create the array in the law, or write x = x + y"
-        )
-    target[...] = result
-    return target
-
-
-def _as_whole(x: Any) -> Any:
-    return int(x) if isinstance(x, (bool, np.bool_)) else number_of(x)
-
-
 def sum_from_zero(x: Any) -> Any:
     """The result of sums, which numpy starts at 0.0: they are never -0.0."""
-    return np.frompyfunc(_plus_zero, 1, 1)(_operand(x))
+    return np.frompyfunc(_plus_zero, 1, 1)(operand(x))
 
 
 def _plus_zero(x: Any) -> Any:
@@ -381,14 +335,7 @@ def _plus_zero(x: Any) -> Any:
 
 def elements(x: Any) -> np.ndarray:
     """x as a plain array of Python numbers and symbols."""
-    return _operand(x) if has_symbols(x) else np.asarray(plain(x)).astype(object)
-
-
-def _beside_an_array(self, ufunc, method, *inputs, **kwargs):
-    return ufunc_on_symbols(ufunc, method, inputs, kwargs)
-
-
-Symbol.__array_ufunc__ = Condition.__array_ufunc__ = _beside_an_array
+    return operand(x) if has_symbols(x) else np.asarray(plain(x)).astype(object)
 
 
 def _without_an_array(self, func, types, args, kwargs):

@@ -15,9 +15,7 @@ import sys
 import sysconfig
 import traceback
 import types
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from operator import attrgetter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,10 +29,10 @@ PURE = {
     *("fractions", "functools", "itertools", "math", "numbers", "operator", "random", "re", "statistics", "string"),
     *("types", "typing", "_collections_abc", "_functools", "_operator"),
 }  # modules of the standard library without side effects
-STDLIB = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
+STDLIB = tuple(dict.fromkeys(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")))
 # folders of installed packages; numpy's own is another one with Debian's packages, and where PYTHONPATH names one
 PLACES = [*(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")), Path(np.__file__).parents[1]]
-PACKAGES = tuple({str(path) for place in PLACES for path in (place, place.resolve())})
+PACKAGES = tuple(dict.fromkeys(str(path) for place in PLACES for path in (place, place.resolve())))
 OWN = __name__.partition(".")[0]
 HEAP_TYPE = 1 << 9  # flag of classes created by a class statement
 CACHE = type(functools.lru_cache(len))
@@ -161,6 +159,19 @@ def locate_use(error: Exception, code: types.CodeType, name: str) -> None:
         error.args = (f"{problem}, in {code.co_filename}, line {line}{colon}{advice}",)
 
 
+class Identity(int):
+    """The id() of an object in a signature: equal for one and the same object, which this keeps alive."""
+
+    object: Any
+
+
+def identity(x: Any) -> Identity:
+    number = Identity(id(x))
+    number.object = x
+    return number
+
+
+CREATED = {"__annotations__", "__annotations_cache__", "__slotnames__"}  # members of classes that Python adds itself
 MISSING = object()
 
 
@@ -247,119 +258,11 @@ def plain_value(x: Any) -> tuple:
     if kind is str or kind is bytes:
         return kind, x
     if issubclass(kind, enum.Enum):
-        return kind, id(x)
+        return kind, identity(x)
     for base in (str, bytes, int, float, complex):
         if kind is not base and issubclass(kind, base) and not issubclass(kind, (bool, np.generic)):
             return kind, base.__repr__(x)  # the repr of a user's subclass may hide the value
     return kind, repr(x)
-
-
-class Replacements:
-    """Members of modules, classes and functions of packages that have been replaced since import (monkeypatching).
-
-    A member that equals the earlier one has not been replaced: the packages are in the same state if `now` returns
-    equal values. A module is inspected for the first time after its import.
-    """
-
-    def __init__(self, *packages: str, without: tuple[str, ...] = ()):
-        self._packages, self._without = tuple(f"{name}." for name in packages), without
-        self._imported, self._modules = 0, set[str]()
-        self._spaces: dict[str, _Space] = {}  # modules and classes by location
-        self._views: list[Iterable[Any]] = []  # their members, which the views follow
-        self._functions: list[types.FunctionType] = []
-        self._classes: list[type] = []
-        self._first: list[list[Any]] = []  # the first result of `_read`
-        self._result: list[tuple[str, list[Any]]] | None = None
-
-    @contextmanager
-    def with_cached_result(self) -> Iterator[None]:
-        """Context in which `now` returns its initial value."""
-        self._result = self.now()
-        try:
-            yield
-        finally:
-            self._result = None
-
-    def now(self) -> list[tuple[str, list[Any]]]:
-        """Return the changed locations with their members; [] if there are none."""
-        if self._result is not None:
-            return self._result
-        if len(sys.modules) != self._imported:
-            self._watch_new_modules()
-        read = self._read()
-        if _equal(read, self._first):
-            return []
-        changed = []
-        for k, (name, members) in enumerate(zip([*self._spaces, "code", "defaults", "bases"], read, strict=True)):
-            if not _equal(members, self._first[k]):
-                others = self._replaced(name, self._first[k]) if name in self._spaces else members
-                if others is None:
-                    self._first[k] = members
-                else:
-                    changed.append((name, others))
-        return changed
-
-    def _replaced(self, name: str, first: list[Any]) -> list[Any] | None:
-        """The watched members of a module or class; None if they are the earlier ones."""
-        space = self._spaces[name]
-        before, members = dict(zip(space.names, first)), dict(space.members)
-        watched = space.watched or {*before, *members} - CREATED
-        if any(members.get(k) is not before.get(k) for k in watched):
-            return [members.get(k) for k in sorted(watched)]
-        self._spaces[name] = space._replace(names=tuple(members))
-        return None
-
-    def _read(self) -> list[list[Any]]:
-        """The members of modules and classes, and the code, defaults and bases of functions and classes."""
-        attributes = (CODE, self._functions), (DEFAULTS, self._functions), (BASES, self._classes)
-        return [*map(list, self._views), *([*map(of, owners)] for of, owners in attributes)]
-
-    def _watch_new_modules(self) -> None:
-        self._imported, count = len(sys.modules), len(self._views)
-        for name, module in list(sys.modules.items()):
-            new = name not in self._modules and f"{name}.".startswith(self._packages)
-            if new and not name.startswith(self._without) and isinstance(module, types.ModuleType):
-                self._modules.add(name)
-                self._watch_module(name, module)
-        read, first = self._read(), self._first or [[], [], []]
-        attributes = [[*old, *now[len(old) :]] for old, now in zip(first[-3:], read[-3:])]
-        self._first = [*first[:-3], *read[count:-3], *attributes]
-
-    def _watch_module(self, name: str, module: types.ModuleType) -> None:
-        members = {k: x for k, x in vars(module).items() if isinstance(x, MEMBERS) and not k.startswith("__")}
-        self._watch(name, vars(module), frozenset(members))
-        classes = [x for x in members.values() if isinstance(x, type) and x.__module__ == name]
-        for kind in classes:
-            self._watch(f"{name}.{kind.__qualname__}", vars(kind))
-        held = [*members.values(), *(x for kind in classes for x in vars(kind).values())]
-        self._functions += {id(f): f for x in held for f in functions_in(x) if f.__module__ == name}.values()
-        self._classes += classes
-
-    def _watch(self, name: str, members: Mapping[str, Any], watched: frozenset[str] = frozenset()) -> None:
-        if name not in self._spaces:
-            self._spaces[name] = _Space(members, tuple(members), watched)
-            self._views.append(members.values())
-
-
-class _Space(NamedTuple):
-    """The members of a module or class, their names when they were read, and those that are watched (all if empty)."""
-
-    members: Mapping[str, Any]
-    names: tuple[str, ...]
-    watched: frozenset[str]
-
-
-def _equal(members: list[Any], first: list[Any]) -> bool:
-    """Whether members are the earlier ones. Lists compare identical entries without calling them."""
-    try:
-        return members == first
-    except Exception:  # of an array, or of a user's class
-        return False
-
-
-CODE, DEFAULTS, BASES = attrgetter("__code__"), attrgetter("__defaults__"), attrgetter("__bases__")
-CREATED = {"__annotations__", "__annotations_cache__", "__slotnames__"}  # members of classes that Python adds itself
-MEMBERS = (types.FunctionType, types.BuiltinFunctionType, type, int, float, str, tuple)
 
 
 def is_foreign(x: Any, package: str) -> bool:

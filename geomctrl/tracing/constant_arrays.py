@@ -8,6 +8,7 @@ attributes, default arguments, closures, and the entries of lists, tuples, dicts
 from __future__ import annotations
 
 import types
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -17,6 +18,8 @@ import numpy as np
 from .arrays import SEQUENCES, SymbolArray, TracedArray, holds_symbols, plain, row_of, wrapped
 from .code_identity import MISSING, PLAIN, in_cell, origin, parts_of
 from .graph import called_by_user
+from .rotations import SymbolicRotation, is_single_rotation, of_scipy
+from .selected import refresh
 from .symbols import UntraceableError, caller
 
 DTYPES = {np.dtype(float), np.dtype(np.int64), np.dtype(bool)}
@@ -31,12 +34,18 @@ class ConstantArray(TracedArray):
         if out is not None:
             kwargs["out"] = tuple(map(_as_plain, out))
         result = getattr(ufunc, method)(*(array_of_list(_as_plain(x)) for x in inputs), **kwargs)
+        for x in out or ():
+            refresh(x)
         return visible(result) if out is None else out[0] if len(out) == 1 else out
 
     def __array_function__(self, func, types, args, kwargs):
         if any(map(_reveals, (args, kwargs))):
             return row_of(func, plain(args), plain(kwargs))
         return visible(func(*_as_plain(args), **_as_plain(kwargs)))
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        refresh(self)
 
     def __repr__(self):
         return repr(self.view(np.ndarray))
@@ -100,9 +109,7 @@ class _Place(NamedTuple):
 @contextmanager
 def visible_arrays(spaces: Iterable[dict[str, Any]], roots: Iterable[Any] = ()) -> Iterator[None]:
     """Context in which the arrays that these globals, functions and classes hold are constant arrays."""
-    search = _Search()
-    for x in (*spaces, *roots):
-        search.visit(x)
+    search = _Search((*spaces, *roots))
     try:
         for place in search.places:
             place.put(place.replacement)
@@ -119,20 +126,24 @@ def visible_arrays(spaces: Iterable[dict[str, Any]], roots: Iterable[Any] = ()) 
 class _Search:
     """Finds the places; equal objects have equal replacements, so that `is` has the same result."""
 
-    def __init__(self):
+    def __init__(self, roots: Iterable[Any]):
         self.places: list[_Place] = []
         self.arrays: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.tuples: dict[int, tuple[tuple, tuple]] = {}
+        self.rotations: dict[int, tuple[Any, SymbolicRotation]] = {}
         self.seen: dict[int, Any] = {}
+        self.waiting = deque(roots)  # without recursion, because lists may be nested deeper than Python's stack
+        while self.waiting and len(self.seen) < MAX_SEARCHED:
+            x = self.waiting.popleft()
+            if not issubclass(type(x), (*PLAIN, np.ndarray)) and id(x) not in self.seen:
+                self.seen[id(x)] = x
+                self._search(x)
 
     def visit(self, x: Any) -> None:
-        """Search an object once."""
+        self.waiting.append(x)
+
+    def _search(self, x: Any) -> None:
         kind = type(x)
-        if issubclass(kind, PLAIN) or issubclass(kind, np.ndarray) or id(x) in self.seen:
-            return
-        if len(self.seen) >= MAX_SEARCHED:
-            return
-        self.seen[id(x)] = x
         if kind is dict or kind is list:
             if len(x) <= MAX_ENTRIES or (kind is dict and "__name__" in x):
                 for key, value in list(x.items() if kind is dict else enumerate(x)):
@@ -180,6 +191,8 @@ class _Search:
     def _replaced(self, x: Any) -> Any:
         if type(x) is np.ndarray and x.dtype in DTYPES:
             return self.arrays.setdefault(id(x), (x, x.view(ConstantArray)))[1]
+        if is_single_rotation(x):
+            return self.rotations.setdefault(id(x), (x, of_scipy(x)))[1]
         if isinstance(x, tuple) and len(x) <= MAX_ENTRIES and (type(x) is tuple or hasattr(x, "_fields")):
             return self._tuple(x)
         return x

@@ -51,10 +51,23 @@ def refuse_loops(*xs: Any) -> Any:
     return xs[0]
 
 
+def refuse_scipy() -> None:
+    """Raise UntraceableError if a function of scipy, which user code calls, needs the value of a symbol."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and (module := frame.f_globals.get("__name__", "")).startswith(("numpy.", "scipy.")):
+        if module.startswith("scipy."):
+            raise UntraceableError(
+                f"scipy gets a number that depends on the state{caller()}: only what tracing/README.md lists of scipy"
+                " can be traced, if the law's module imports it at the top"
+            )
+        frame = frame.f_back
+
+
 def _converted(self: Any, dtype: Any = None, copy: Any = None) -> np.ndarray:
     """A symbol in a list that numpy converts: refused except in tracing's own code."""
     frame = _caller_of_numpy(1)
     if runs_on_symbols() and not _is_own(frame):
+        refuse_scipy()
         if dis.opname[frame.f_code.co_code[frame.f_lasti]] in ("BINARY_OP", "COMPARE_OP"):
             raise UntraceableError(
                 f"an array or number of numpy is combined with a list that depends on the state{caller()}: convert the"

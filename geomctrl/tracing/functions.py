@@ -34,9 +34,11 @@ from .choices import (
     symbolic,
     where_,
 )
-from .dtypes import CAST, dtype_of, refuse_common
+from .dtypes import dtype_of, refuse_common
 from .operators import number_of, rounded
+from .ordering import median, quantile, sort
 from .requirements import require
+from .selected import refresh
 from .symbols import (
     Symbol,
     UntraceableError,
@@ -48,7 +50,6 @@ from .symbols import (
     is_finite,
     is_symbol,
     relation,
-    where,
 )
 
 
@@ -105,48 +106,6 @@ def amin(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
 
 def ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     return amax(a, axis, keepdims) - amin(a, axis, keepdims)
-
-
-def sort(a: Any) -> Any:
-    """Sort along one axis, nan last, by exchanging neighbours."""
-    x = entries(a).tolist()
-    if np.ndim(a) != 1 or len(x) > MAX_SORTED:
-        refused(f"np.sort can be traced only along one axis of at most {MAX_SORTED} numbers")
-    for last in range(len(x) - 1, 0, -1):
-        for k in range(last):
-            a, b = x[k], x[k + 1]
-            first_is_nan = both(invert(relation("eq", a, a)), relation("eq", b, b))
-            swap = invert(both(invert(relation("lt", b, a)), invert(first_is_nan)))
-            x[k], x[k + 1] = where(swap, b, a), where(swap, a, b)
-    return np.array(x, object)
-
-
-def median(a: Any) -> Any:
-    x, n = sort(entries(a).ravel()), np.size(a)
-    middle = x[n // 2] if n % 2 else mean(x[n // 2 - 1 : n // 2 + 1])
-    return where(relation("eq", x[-1], x[-1]), middle, x[-1])
-
-
-MAX_SORTED = 16
-
-
-def quantile(a: Any, q: Any, axis: Any = None, method: str = "linear") -> Any:
-    """Quantiles of all numbers by numpy's linear interpolation between neighbours in their order."""
-    if method != "linear" or (axis is not None and np.ndim(a) != 1) or any(map(is_symbol, entries(q).flat)):
-        refused('np.quantile and np.percentile can be traced only for one axis, method="linear" and a constant q')
-    x, q = sort(each(CAST[np.dtype(float)], entries(a).ravel())).tolist(), np.array(q, float)
-    if not np.all((q >= 0.0) & (q <= 1.0)):
-        raise ValueError("Quantiles must be in the range [0, 1]")
-    return each(lambda part: _interpolated(x, part), q)
-
-
-def _interpolated(x: list[Any], part: float) -> Any:
-    """numpy's rule for one quantile of ordered numbers: from the nearer neighbour; nan if the last number is nan."""
-    place = (len(x) - 1) * part
-    k = math.floor(place) if place < len(x) - 1 else -1
-    a, b, weight = x[k], x[k + 1 if k >= 0 else k], place - k
-    value = b - (b - a) * (1.0 - weight) if weight >= 0.5 else a + (b - a) * weight
-    return where(relation("eq", x[-1], x[-1]), value, x[-1])
 
 
 def sinc(x: Any) -> Any:
@@ -288,6 +247,9 @@ NUMPY: dict[Any, Callable[..., Any]] = {
     np.linalg.inv: _with_result(linear_algebra.inverse),
     np.linalg.pinv: _with_result(linear_algebra.pseudo_inverse),
     np.linalg.cholesky: _with_result(linear_algebra.cholesky),
+    np.linalg.lstsq: lambda a, b, rcond=None: linear_algebra.least_squares(a, b, rcond),
+    np.linalg.svd: linear_algebra.svd,
+    np.linalg.cond: linear_algebra.condition_number,
     np.linalg.eigvalsh: _with_result(linear_algebra.symmetric_eigenvalues),
     np.linalg.det: _with_result(linear_algebra.determinant),
     np.linalg.norm: norm,
@@ -352,6 +314,8 @@ class Row:
         if self.function in OF_COMMON_TYPE:
             refuse_common(x for x in args if type(x) is not int)  # an int is an axis or a place
         result = self.meaning(*args, **keywords)
+        if self.function is np.fill_diagonal:
+            refresh(args[0])
         return arrays.sum_from_zero(result) if _starts_at_zero(self.function, args) else result
 
     def result(self, x: Any) -> Any:

@@ -44,6 +44,13 @@ class Graph:
         self._bounded: dict[int, bool] = {}
         self.exact: set[int] = set()  # nodes of strict code: rounded separately, never fused
 
+    @staticmethod
+    def of(nodes: list[tuple], exact: Iterable[int], finite: bool) -> Graph:
+        """A graph with these nodes, in order, and the numbers of the exact ones."""
+        graph = Graph(finite=finite)
+        graph.nodes, graph.exact, graph._known = nodes, set(exact), {node: k for k, node in enumerate(nodes)}
+        return graph
+
     @contextmanager
     def of_finite_numbers(self) -> Iterator[None]:
         """Context that assumes finite numbers: for kernels with checked inputs, and for derivatives."""

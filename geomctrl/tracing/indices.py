@@ -1,7 +1,12 @@
-"""Symbols as indices: the traced function runs on a separate path for each possible value of a small integer."""
+"""Symbols as indices of arrays, where the entry is selected, and of other objects.
+
+There the traced function runs on a separate path for each possible value of a small integer.
+"""
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 import operator
 from collections.abc import Callable
@@ -10,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from .dtypes import dtype_of
-from .symbols import WHOLE, Condition, Symbol, UntraceableError, caller, certain
+from .requirements import require
+from .symbols import WHOLE, Condition, Symbol, UntraceableError, both, caller, certain, relation
 from .untraceable import UnknownValueError
 
 MAX_INDICES = 64  # possible values of an integer used as an index; each makes a path
@@ -119,3 +125,44 @@ def known_index(key: Any) -> Any:
     if isinstance(key, np.ndarray) and key.dtype.hasobject:
         return np.array([operator.index(x) for x in key.view(np.ndarray).ravel().tolist()], int).reshape(key.shape)
     return key
+
+
+MAX_SELECTED = 4096  # entries of an array among which an index selects
+
+
+def possible_keys(key: Any, shape: tuple[int, ...]) -> list[tuple[Any, Any]] | None:
+    """(condition, key) for each key of numbers that an array's key of integer symbols may be; None for other keys.
+
+    The conditions exclude each other. There is no result where numpy raises because an index is out of range.
+    """
+    parts = key if isinstance(key, tuple) else (key,)
+    symbolic = [isinstance(x, Symbol) for x in parts]
+    if not any(symbolic) or len(parts) > len(shape) or not all(map(operator.or_, symbolic, map(_is_plain, parts))):
+        return None
+    values = [_possible(x, n) if isinstance(x, Symbol) else [(True, x)] for x, n in zip(parts, shape)]
+    if not all(values):
+        raise IndexError(f"an index is out of range{caller()}")
+    if math.prod(map(len, values)) * math.prod(shape[len(parts) :]) > MAX_SELECTED:
+        return None
+    for x, n in zip(parts, shape):
+        if isinstance(x, Symbol):
+            require(both(relation("le", float(-n), x), relation("lt", x, float(n))))
+    return [
+        (functools.reduce(both, (condition for condition, _ in chosen)), tuple(k for _, k in chosen))
+        for chosen in itertools.product(*values)
+    ]
+
+
+def _is_plain(x: Any) -> bool:
+    ends = (x.start, x.stop, x.step) if isinstance(x, slice) else ()
+    return (type(x) is int or isinstance(x, (np.integer, slice))) and not any(
+        isinstance(y, (Symbol, Condition)) for y in ends
+    )
+
+
+def _possible(i: Symbol, n: int) -> list[tuple[Any, int]]:
+    """(condition, value) for each index of an axis of n entries; negative ones count from the end."""
+    if certain(i.kind) not in WHOLE:
+        raise UntraceableError(f"a symbol is used as an integer{caller()}, but it is a float: write int(x)")
+    low, high = bounds(i.graph, i.index)
+    return [(relation("eq", i, float(k)), k) for k in range(max(-n, int(max(low, -n))), int(min(high, n - 1)) + 1)]

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from .requirements import require
-from .symbols import binary, compare, div, is_symbol, relation, unary, where
+from .symbols import UntraceableError, binary, caller, compare, div, is_finite, is_symbol, relation, unary, where
+from .untraceable_attribute import Unavailable
 
 
 def _square(A: Any, name: str) -> np.ndarray:
@@ -115,6 +116,66 @@ def pseudo_inverse(a: Any) -> np.ndarray:
 
 
 FULL_RANK = 1e-7  # relative to the largest pivot (numpy: 1e-15 of the largest singular value)
+
+
+def least_squares(a: Any, b: Any, rcond: Any = None, scalar_residual: bool = False) -> tuple:
+    """x, residuals, rank and singular values of a least squares problem of full rank."""
+    if is_symbol(rcond) or (rcond is not None and rcond > FULL_RANK**2):
+        raise UntraceableError(f"lstsq can be traced only with rcond=None{caller()}")
+    A, B = np.array(a, dtype=object), np.array(b, dtype=object)
+    x = pseudo_inverse(A).dot(B)
+    for y in x.ravel().tolist():
+        require(is_finite(y))
+    residuals: Any = np.zeros(0)
+    if A.shape[0] > A.shape[1]:
+        off = B - A.dot(x)
+        residuals = np.atleast_1d((off * off).sum(axis=0))
+        residuals = residuals[0] if scalar_residual and B.ndim == 1 else residuals
+    unknown = Unavailable("the singular values of lstsq are used", "call np.linalg.svd(a, compute_uv=False)")
+    return x, residuals, np.int32(min(A.shape)), unknown
+
+
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> np.ndarray:
+    """Singular values; the signs of singular vectors depend on the implementation."""
+    del full_matrices
+    if compute_uv:
+        raise UntraceableError(
+            f"np.linalg.svd with vectors can not be traced{caller()}, because their signs are arbitrary: for a damped"
+            " inverse write J.T @ np.linalg.inv(J @ J.T + damping**2 * np.eye(m)), for values compute_uv=False"
+        )
+    return singular_values(a)
+
+
+def singular_values(a: Any) -> np.ndarray:
+    """Singular values of a small matrix in decreasing order, by one-sided Jacobi rotations."""
+    A = np.array(a, dtype=object)
+    if A.ndim != 2 or min(A.shape) > MAX_SINGULAR:
+        raise TypeError(f"expected one matrix with at most {MAX_SINGULAR} rows or columns, got shape {A.shape}")
+    rows = A if A.shape[0] <= A.shape[1] else A.T.copy()
+    pairs = [(p, q) for p in range(len(rows)) for q in range(p + 1, len(rows))]
+    for _ in range(SWEEPS if len(rows) > 2 else len(pairs)):
+        for p, q in pairs:
+            x, y = rows[p], rows[q]
+            c, s = _rotation(x.dot(x), y.dot(y), x.dot(y))
+            rows[p], rows[q] = c * x - s * y, s * x + c * y
+    squares = [x.dot(x) for x in rows]
+    for p, q in pairs:
+        product = rows[p].dot(rows[q])
+        require(relation("le", product * product, ORTHOGONAL**2 * squares[p] * squares[q]))
+    return np.array(_increasing([unary("sqrt", x) for x in squares])[::-1], object)
+
+
+def condition_number(x: Any, p: Any = None) -> Any:
+    """The largest over the smallest singular value; requires that the matrix is far from singular."""
+    if p not in (None, 2):
+        raise UntraceableError(f"np.linalg.cond can be traced only with p=None{caller()}, got {p!r:.20}")
+    s = singular_values(x)
+    require(relation("lt", FULL_RANK * s[0], s[-1]))
+    return div(s[0], s[-1])
+
+
+ORTHOGONAL = 1e-13  # largest cosine of the angle between rows after the rotations
+MAX_SINGULAR = 6
 SWEEPS = 7  # of Jacobi rotations, which converge quadratically for up to MAX_EIGEN rows
 
 
@@ -132,25 +193,34 @@ def symmetric_eigenvalues(a: Any) -> np.ndarray:
             for q in range(p + 1, n):
                 _rotate(A, p, q)
     values = [A[k, k] for k in range(n)]
-    for last in range(n - 1, 0, -1):
+    return np.array(_increasing(values), object)
+
+
+def _increasing(values: list[Any]) -> list[Any]:
+    for last in range(len(values) - 1, 0, -1):
         for k in range(last):
             a, b = values[k], values[k + 1]
             values[k], values[k + 1] = binary("min", a, b), binary("max", a, b)
-    return np.array(values, object)
+    return values
 
 
 MAX_EIGEN = 4
 
 
-def _rotate(A: np.ndarray, p: int, q: int) -> None:
-    """Apply the Jacobi rotation that makes A[p, q] zero."""
-    small = relation("eq", A[p, q], 0.0)
-    theta = div(A[q, q] - A[p, p], 2.0 * A[p, q])
+def _rotation(a: Any, b: Any, product: Any) -> tuple[Any, Any]:
+    """Cosine and sine of the Jacobi rotation that makes the symmetric matrix [[a, product], [product, b]] diagonal."""
+    small = relation("eq", product, 0.0)
+    theta = div(b - a, 2.0 * product)
     sign = where(relation("lt", theta, 0.0), -1.0, 1.0)
     t = div(sign, unary("abs", theta) + unary("sqrt", theta * theta + 1.0))
     t = where(small, 0.0, t)
     c = div(1.0, unary("sqrt", t * t + 1.0))
-    s = t * c
+    return c, t * c
+
+
+def _rotate(A: np.ndarray, p: int, q: int) -> None:
+    """Apply the Jacobi rotation that makes A[p, q] zero."""
+    c, s = _rotation(A[p, p], A[q, q], A[p, q])
     for k in range(len(A)):
         A[k, p], A[k, q] = c * A[k, p] - s * A[k, q], s * A[k, p] + c * A[k, q]
     for k in range(len(A)):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .entries import refuse_loops, refuse_narrow
+from .entries import refuse_loops, refuse_narrow, refuse_scipy
 from .graph import CLASSES
 from .requirements import require
 from .symbols import (
@@ -173,6 +173,8 @@ def _operator(operation: Any, rule: Any, partial: Any = None, swapped: bool = Fa
 
     def method(self: Symbol, other: Any) -> Any:
         if not is_number(other):
+            if isinstance(other, complex):
+                raise UntraceableError(f"complex numbers can not be traced{caller()}: write np.cos, np.sin, np.arctan2")
             return NotImplemented
         refuse_loops(self, other)
         refuse_narrow(self, other)
@@ -386,12 +388,13 @@ _HINT = "is used as a number{}: its value is unknown while the code is traced; n
 
 
 def _no_number(self: Any) -> Any:
+    refuse_scipy()
     if self.in_array:
         raise UntraceableError(
             f"an array that depends on the state is written into an array of numbers{caller()}: create the latter with"
             " np.array in the law"
         )
-    raise UnknownValueError(f"a symbol {_HINT.format(caller())}, scipy can not")
+    raise UnknownValueError(f"a symbol {_HINT.format(caller())}")
 
 
 Symbol.__float__ = Condition.__float__ = _no_number  # pyright: ignore[reportAttributeAccessIssue]

@@ -25,6 +25,7 @@ from .dtypes import refuse_common
 from .entries import refuse_dtype
 from .numbers import scalar
 from .patched_math import math_on_symbols, mean_on_symbols
+from .scipy_functions import replacement_in_scipy
 from .symbols import (
     Condition,
     ConditionalKind,
@@ -56,14 +57,21 @@ def numpy_on_symbols(*spaces: dict[str, Any], roots: Iterable[Any] = ()) -> Iter
     call them with numbers. Arrays of user modules, and of the functions and classes `roots`, are `visible_arrays`.
     """
     with _lock, scipy_on_symbols(), np.errstate(all="ignore"):  # warnings about constants belong to the real run
-        replacements, builtin = _replacements(threading.get_ident())
+        owner = threading.get_ident()
+        replacements, builtin = _replacements(owner)
         replaced = {id(x) for x in replacements}
         namespaces = [*{id(space): space for space in (*_spaces(), *spaces)}.values()]
         places = [
-            (space, name, value, replacements[value] if id(value) in replaced else _cached(value))
+            (space, name, value, replacements[value])
             for space in namespaces
             for name, value in list(space.items())
-            if id(value) in replaced or (type(value) is CACHE and not _is_own_namespace(space))
+            if id(value) in replaced
+        ]
+        places += [
+            (space, name, value, replacement)
+            for space in namespaces
+            for name, value in (() if _is_own_namespace(space) else list(space.items()))
+            if (replacement := _cached(value) if type(value) is CACHE else replacement_in_scipy(value, owner))
         ]
         added = [(space, name) for space in namespaces for name in _names_for(space, builtin) if name not in space]
         try:
@@ -98,7 +106,9 @@ def _is_own_namespace(space: dict[str, Any]) -> bool:
 
 def replacement_of(x: Any) -> Any:
     """The replacement, in this thread's trace, of a function or module that an object or a closure contains."""
-    return _replacements(threading.get_ident())[0].get(x, x) if isinstance(x, REPLACED) else x
+    owner = threading.get_ident()
+    own = _replacements(owner)[0].get(x) if isinstance(x, REPLACED) else None
+    return own or replacement_in_scipy(x, owner) or x
 
 
 def _cached(function: Any) -> Callable[..., Any]:

@@ -1,7 +1,9 @@
-"""`Selected`: the entries `x[mask]` of an array for a symbolic mask, whose number is unknown."""
+"""Parts of arrays that symbols select: by a mask (`Selected`, of unknown number), and by an integer (`connect`)."""
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -62,3 +64,50 @@ for _name in ("__len__", "__iter__", "__getitem__", "__setitem__", "__array__", 
 
 def _entries(x: Any) -> list:
     return np.asarray(x, object).view(np.ndarray).ravel().tolist()
+
+
+# --- parts that an integer selects -----------------------------------------------------------------------------------
+
+_parts: dict[int, list[tuple[weakref.ref, Callable[[], np.ndarray]]]] = {}  # by the owner of the array's memory
+
+
+def owner_of(array: np.ndarray) -> np.ndarray:
+    """The array that owns the memory of a view."""
+    while isinstance(base := np.ndarray.base.__get__(array), np.ndarray):
+        array = base
+    return array
+
+
+def connect(part: np.ndarray, array: np.ndarray, entries: Callable[[], np.ndarray]) -> None:
+    """Let a copied part of an array follow it, as a view does; entries: computes the part's entries now."""
+    place = id(owner_of(array))
+
+    def forget(reference: weakref.ref) -> None:
+        remaining = [x for x in _parts.get(place, ()) if x[0] is not reference]
+        if remaining:
+            _parts[place] = remaining
+        else:
+            _parts.pop(place, None)
+
+    part.flags.writeable = False  # writing goes through the array
+    _parts.setdefault(place, []).append((weakref.ref(part, forget), entries))
+
+
+def refresh(array: np.ndarray) -> None:
+    """Update the parts of an array that has been written."""
+    for reference, entries in list(_parts.get(id(owner_of(array)), ())) if _parts else ():
+        part = reference()
+        if part is not None:
+            part.flags.writeable = True
+            part.view(np.ndarray)[...] = entries()
+            part.flags.writeable = False
+            refresh(part)
+
+
+def follows(array: Any) -> bool:
+    """Whether an array is such a part, or a view of one."""
+    while isinstance(array, np.ndarray):
+        if "selection" in getattr(array, "__dict__", {}):
+            return True
+        array = np.ndarray.base.__get__(array)
+    return False

@@ -1,11 +1,14 @@
 """Interpolation objects of scipy with known knots, evaluated on symbols.
 
-`PPoly` (with `CubicSpline`, `PchipInterpolator`, `Akima1DInterpolator`) and linear `interp1d` call compiled code of
-scipy for numbers only. While a law is traced, the piece is selected by comparisons and its polynomial evaluated.
+`PPoly` (with `CubicSpline`, `PchipInterpolator`, `Akima1DInterpolator`), `BSpline`, `UnivariateSpline` and `interp1d`
+call compiled code of scipy for numbers only. While a law is traced, the piece is selected by comparisons and its
+polynomial evaluated.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import SymbolArray, has_symbols, symbol_array
+from .arrays import SymbolArray, has_symbols, operand, symbol_array
 from .choices import entries
 from .operators import modulo
 from .requirements import require
+from .rotations import slerp
 from .symbols import UntraceableError, both, caller, invert, is_symbol, relation, where
 
 MAX_CHOICES = 4096  # coefficients times pieces that may be selected
@@ -26,13 +30,14 @@ MAX_CHOICES = 4096  # coefficients times pieces that may be selected
 @contextmanager
 def scipy_on_symbols() -> Iterator[None]:
     """Context in which interpolation objects of scipy accept symbols; numbers are handled as usual in all threads."""
-    module = sys.modules.get("scipy.interpolate")
     replaced: list[tuple[type, Any]] = []
     try:
-        for name, on_symbols in (("PPoly", _polynomials), ("interp1d", _linear)) if module else ():
-            kind = getattr(module, name)
-            replaced.append((kind, vars(kind).get("__call__")))
-            kind.__call__ = _either(kind.__call__, on_symbols)
+        for path, on_symbols in CALLED.items():
+            module, _, name = path.rpartition(".")
+            kind = getattr(sys.modules.get(module), name, None)
+            if kind is not None:
+                replaced.append((kind, vars(kind).get("__call__")))
+                kind.__call__ = _either(kind.__call__, on_symbols)
         yield
     finally:
         for kind, original in replaced:
@@ -60,24 +65,119 @@ def _polynomials(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any
     return _over(x, lambda y: _piece(y, knots, c, nu, extrapolate), c.shape[2:])
 
 
-def _linear(self: Any, x: Any) -> Any:
-    if getattr(self, "_kind", "linear") != "linear" or np.ndim(self.y) != 1:
-        raise UntraceableError(f"interp1d can be traced only if it is linear and one-dimensional{caller()}")
-    knots, y = _knots(self.x), np.asarray(self.y, float)
-    c = np.array([np.diff(y) / np.diff(knots), y[:-1]])
+def _interpolated(self: Any, x: Any) -> Any:
+    """A call of interp1d."""
+    kind, y = getattr(self, "_kind", "linear"), np.moveaxis(np.asarray(self.y, float), self.axis, 0)
+    if kind not in ("linear", "spline") or not np.isfinite(y).all() or (np.ndim(x) and y.ndim > 1 and self.axis):
+        raise UntraceableError(f"interp1d can be traced only if it is linear or a spline, on axis 0{caller()}")
+    knots = _knots(self.x)
+    if kind == "linear":
+        pieces = knots, np.array([(np.diff(y, axis=0).T / np.diff(knots)).T, y[:-1]])
+    else:
+        pieces = _pieces(self._spline.t, self._spline.c, self._spline.k)
+    shape = y.shape[1:]
 
-    def value(x: Any) -> Any:
-        values = _piece(x, knots, c, 0, True)
+    def value(x: Any) -> list[Any]:
+        values = _piece(x, *pieces, 0, True)
         if isinstance(self.fill_value, str):  # "extrapolate"
             return values
         below, above = relation("lt", x, knots[0]), relation("lt", knots[-1], x)
         if self.bounds_error:  # scipy raises
             require(both(invert(below), invert(above)))
             return values
-        low, high = (float(np.ravel(z)[0]) for z in (self._fill_value_below, self._fill_value_above))
-        return [where(above, high, where(below, low, values[0]))]
+        ends = (
+            np.broadcast_to(np.reshape(z, np.shape(z) and shape), shape).ravel().tolist()
+            for z in (self._fill_value_below, self._fill_value_above)
+        )
+        return [where(above, high, where(below, low, y)) for y, low, high in zip(values, *ends)]
 
-    return _over(x, value, ())
+    return _over(x, value, shape)
+
+
+def _pieces(t: Any, c: Any, k: int) -> tuple[list[float], np.ndarray]:
+    """The polynomials of a B-spline between its knots, like those of PPoly."""
+    last = len(t) - k - 1
+    knots = np.unique(np.asarray(t, float)[k : last + 1])
+    spline = sys.modules["scipy.interpolate"].BSpline(t, np.asarray(c)[:last], k)
+    return knots.tolist(), np.array([spline(knots[:-1], p) / math.factorial(p) for p in range(k, -1, -1)])
+
+
+def _bspline(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+    extrapolate = self.extrapolate if extrapolate is None else extrapolate
+    if np.iscomplexobj(self.c) or self.axis != 0:
+        raise UntraceableError(f"BSpline can be traced only for real values on axis 0{caller()}")
+    pieces = _pieces(self.t, self.c, self.k)
+    return _over(x, lambda y: _piece(y, *pieces, nu, extrapolate), np.shape(self.c)[1:])
+
+
+def splev(x, tck, der=0, ext=0):
+    """scipy's splev of one spline or, as from splprep, several."""
+    if ext != 0:
+        raise TypeError("splev can be traced only with ext=0")
+    t, c, k = (tck.t, tck.c, tck.k) if hasattr(tck, "tck") else tck
+    if isinstance(c, (list, tuple)) or np.ndim(c) > 1:
+        return [splev(x, (t, y, k), der) for y in c]
+    pieces = _pieces(t, c, k)
+    return _over(x, lambda y: _piece(y, *pieces, der, True), ())
+
+
+def _univariate(self: Any, x: Any, nu: int = 0, ext: Any = None) -> Any:
+    if (self.ext if ext is None else ext) not in (0, "extrapolate"):
+        raise UntraceableError(f"UnivariateSpline can be traced only if it extrapolates{caller()}")
+    return splev(x, self._eval_args, nu)
+
+
+def _each(function: Callable[..., Any], *arrays: Any) -> Any:
+    return np.frompyfunc(function, len(arrays), 1)(*map(operand, arrays))
+
+
+def _on_grid(self: Any, xi: Any, method: Any = None) -> Any:
+    """A call of RegularGridInterpolator: linear along one axis after the other."""
+    if (method or self.method) != "linear" or np.size(self.values) > MAX_CHOICES:
+        raise UntraceableError(
+            f"RegularGridInterpolator can be traced only if it is linear, with at most {MAX_CHOICES} values{caller()}"
+        )
+    points = (
+        np.stack(np.broadcast_arrays(*map(entries, xi)), -1) if isinstance(xi, tuple) else np.atleast_2d(entries(xi))
+    )
+    grid, values = [_knots(x) for x in self.grid], np.asarray(self.values, float)
+    if points.shape[-1] != len(grid):
+        raise ValueError(f"expected points of {len(grid)} coordinates, got shape {points.shape}")
+    shape = values.shape[len(grid) :]
+
+    def at(point: list[Any]) -> list[Any]:
+        inside, table = True, values.astype(object)
+        for x, knots in zip(point, grid):
+            part, low, high = (x - knots[0]) / (knots[1] - knots[0]), table[0], table[1]
+            for k in range(1, len(knots) - 1):
+                later = relation("le", knots[k], x)
+                part = where(later, (x - knots[k]) / (knots[k + 1] - knots[k]), part)
+                low, high = (
+                    _each(lambda a, b, later=later: where(later, a, b), *pair)
+                    for pair in ((table[k], low), (table[k + 1], high))
+                )
+            table = _each(lambda a, b, part=part: a * (1.0 - part) + b * part, low, high)
+            inside = both(inside, both(relation("le", knots[0], x), relation("le", x, knots[-1])))
+        results = np.ravel(operand(table)).tolist()
+        if self.bounds_error:  # scipy raises
+            require(inside)
+        elif self.fill_value is not None:
+            missing = functools.reduce(both, (relation("eq", x, x) for x in point))
+            results = [where(inside, y, where(missing, self.fill_value, np.nan)) for y in results]
+        return results
+
+    rows = points.reshape(-1, len(grid)).tolist()
+    return symbol_array([y for row in rows for y in at(row)], (*points.shape[:-1], *shape)).view(SymbolArray)
+
+
+CALLED = {
+    "scipy.interpolate.RegularGridInterpolator": _on_grid,
+    "scipy.interpolate.PPoly": _polynomials,
+    "scipy.interpolate.BSpline": _bspline,
+    "scipy.interpolate.interp1d": _interpolated,
+    "scipy.interpolate.UnivariateSpline": _univariate,
+    "scipy.spatial.transform.Slerp": slerp,
+}
 
 
 def _knots(x: Any) -> list[float]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from .symbols import Graph
+from .graph import Graph, operands
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,3 +31,23 @@ class Trace:
     @property
     def ends(self) -> tuple[int, ...]:
         return self.outputs if self.flag is None else (*self.outputs, self.flag)
+
+
+def without_unused(traces: Sequence[Trace]) -> list[Trace]:
+    """The traces without operations that none of them needs; those of one graph share the new one."""
+    ends: dict[Graph, set[int]] = {}
+    for trace in traces:
+        ends.setdefault(trace.graph, set()).update(trace.ends)
+    graphs = {graph: _part(graph, graph.needed(indices)) for graph, indices in ends.items()}
+    return [
+        replace(trace, graph=graph, outputs=tuple(map(new.get, trace.outputs)), flag=new.get(trace.flag))
+        for trace in traces
+        for graph, new in [graphs[trace.graph]]
+    ]
+
+
+def _part(graph: Graph, needed: Sequence[int]) -> tuple[Graph, dict[int | None, int]]:
+    """A graph with these nodes alone, and the new number of each."""
+    new: dict[int | None, int] = {index: k for k, index in enumerate(needed)}
+    nodes = [(x[0], *map(new.get, x[1:])) if operands(x) else x for x in map(graph.nodes.__getitem__, needed)]
+    return Graph.of(nodes, map(new.__getitem__, graph.exact & new.keys()), graph.finite), new

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from .code_identity import origin
 from .symbols import UntraceableError, caller
 
 ASKED = """
@@ -29,10 +30,22 @@ class UntraceableAttribute:
         object.__setattr__(self, "_what", unknown_object(path.lstrip("."), kind))
 
 
+class Unavailable(UntraceableAttribute):
+    """Placeholder for a result that is not computed; problem, advice: the message of any use."""
+
+    __slots__ = ()
+
+    def __init__(self, problem: str, advice: str):
+        object.__setattr__(self, "_what", (problem, advice))
+
+
 def unknown_object(name: str, kind: type) -> tuple[str, str]:
     """Why an object can not be copied, and what to write instead."""
     if kind.__module__ == "logging":
         return f"{name} ({kind.__name__}) writes messages", REPORT
+    if origin(kind.__module__) == "library" and not kind.__module__.startswith("numpy.random"):
+        library = kind.__module__.partition(".")[0]
+        return f"{name} ({kind.__name__}) is an object of {library} that can not be traced", "compute with arrays"
     return f"{name} ({kind.__name__}) may keep data between calls", "keep them in the state z"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from geomctrl.arguments import instance, path_of
+from geomctrl.arguments import instance, path_of, shown
 from geomctrl.errors import ArgumentError
 
 from . import estimates, lyapunov, monitors, overview, signals, torques, tracking
@@ -70,7 +70,7 @@ def run_overview(run: Samples) -> Figure:
 
 def _require_run(name: str, x: object) -> None:
     if not all(hasattr(x, field) for field in ("t", "q", "v", "applied", "monitors")):
-        raise ArgumentError(f"{name}: expected a geomctrl.Run, got {x!r:.60}")
+        raise ArgumentError(f"{name}: expected a geomctrl.Run, got {shown(x)}")
 
 
 def _require_samples(run: Samples) -> None:

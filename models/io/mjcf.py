@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import listed, optional_package
+from geomctrl.arguments import listed, optional_package, shown
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
@@ -90,7 +90,7 @@ def read_model(model: Any, ignore: Iterable[str], caller: str) -> Robot:
 def _ignored(ignore):
     ignored = listed("ignore", [ignore] if isinstance(ignore, str) else ignore)
     if unknown := [key for key in ignored if not isinstance(key, str) or key not in IGNORABLE]:
-        raise ArgumentError(f"ignore: expected some of {', '.join(IGNORABLE)}, got {unknown!r:.80}")
+        raise ArgumentError(f"ignore: expected some of {', '.join(IGNORABLE)}, got {shown(unknown)}")
     return ignored
 
 
@@ -99,7 +99,7 @@ def _checked_model(mujoco, model):
         raise ArgumentError("model: expected a mujoco.MjModel, got a mujoco.MjSpec: give its compile()")
     if not isinstance(model, mujoco.MjModel):
         hint = ": use load_mjcf" if isinstance(model, str | Path) else ""
-        raise ArgumentError(f"model: expected a mujoco.MjModel, got {model!r:.80}{hint}")
+        raise ArgumentError(f"model: expected a mujoco.MjModel, got {shown(model)}{hint}")
     return model
 
 

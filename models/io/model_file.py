@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import instance, path_of
+from geomctrl.arguments import instance, path_of, shown
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
 from geomctrl.files import read_toml, write_text
 from geomctrl.mechanism import inertia
@@ -226,7 +226,7 @@ def _robot_of_table(table: dict[str, Any], name: str) -> Robot:
     columns = {key: _table_numbers(table, key, n) for key in DH_TABLE if key in table}
     angles = table.get("angles", "rad")
     if angles not in ("rad", "deg"):
-        raise ArgumentError(f"angles: expected 'rad' or 'deg', got {angles!r:.60}")
+        raise ArgumentError(f"angles: expected 'rad' or 'deg', got {shown(angles)}")
     for key in ("alpha", "theta"):
         if angles == "deg" and key in columns:
             columns[key] = np.deg2rad(columns[key])
@@ -254,12 +254,12 @@ def _table_numbers(table: dict[str, Any], key: str, n: int) -> np.ndarray:
     entries = table[key]
     ok = isinstance(entries, list) and len(entries) == n > 0
     if not ok or not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in entries):
-        raise ArgumentError(f"{key}: expected {n or 'as many'} numbers, one per joint, got {entries!r:.80}")
+        raise ArgumentError(f"{key}: expected {n or 'as many'} numbers, one per joint, got {shown(entries)}")
     return np.array(entries, dtype=float)
 
 
 def _table_names(table: dict[str, Any], key: str, default: list[str]) -> list[str]:
     entries = table.get(key, default)
     if not isinstance(entries, list) or not all(isinstance(x, str) for x in entries):
-        raise ArgumentError(f"{key}: expected a list of names, got {entries!r:.80}")
+        raise ArgumentError(f"{key}: expected a list of names, got {shown(entries)}")
     return entries

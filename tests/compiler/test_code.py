@@ -377,9 +377,28 @@ def test_the_mass_matrix_of_a_long_chain_is_not_compiled(empty_cache, monkeypatc
     robot, rng = chain(300), np.random.default_rng(0)
     q, a = rng.uniform(-1.0, 1.0, (2, 300))
     expected = robot.inverse_dynamics(q, np.zeros(300), a) - robot.gravity_force(q)
-    monkeypatch.setattr(host, "object_code", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(code, "trace", lambda *_, **options: pytest.fail("traced"))
+    assert Code(robot._model).one(composite_bodies.mass_matrix) is None
     M = Code(robot._model).mass_matrix(q)
     np.testing.assert_allclose(M @ a, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
+def test_the_first_terms_of_a_long_chain_are_not_compiled(compiled_terms, empty_cache, monkeypatch):
+    """Compiling would take longer than thousands of states in numba's loops."""
+    traced = []
+
+    def trace(algorithm, *_, **options):
+        traced.append(algorithm)
+        raise UntraceableError("a trace that ends at once")
+
+    monkeypatch.setattr(code, "trace", trace)
+    for bodies in (code.EAGER_BODIES, code.EAGER_BODIES + 1):
+        chain(bodies).inverse_dynamics(*np.zeros((3, bodies)))
+        assert traced == [newton_euler.inverse_dynamics]
+    monkeypatch.setattr(code, "CALLS", 3)
+    chain(bodies).inverse_dynamics(*np.zeros((3, bodies)))
+    chain(bodies).inverse_dynamics(*np.zeros((3, bodies)))
+    assert len(traced) == 2
 
 
 def test_stretches_are_short_where_many_numbers_are_stored():

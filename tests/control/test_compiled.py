@@ -251,6 +251,28 @@ def test_a_search_for_a_configuration_does_not_trace(body):
         )
 
 
+CYCLE = []
+CYCLE.append(CYCLE)
+for _ in range(3000):  # deeper than Python's stack
+    CYCLE = [CYCLE]
+
+
+def test_globals_may_be_nested_deeply(kernels):
+    robot, q = models.two_link(), np.array([0.3, -0.2])
+    law = failing(lambda self, t, q, v, z: -2.0 * q)
+    np.testing.assert_array_equal(gc.compile(law, robot)(0.0, q, q, None).tau, -2.0 * q)
+    with pytest.raises(UntraceableError, match="objects that are nested too deeply"):
+        gc.compile(failing(lambda self, t, q, v, z: -2.0 * q if CYCLE else q), robot)
+
+
+def test_a_task_with_a_constant_reference(kernels):
+    """The desired pose depends on numbers only."""
+    robot, q, v = models.two_link(), np.array([0.3, 0.8]), np.array([0.2, -0.5])
+    for kind in (controllers.OperationalSpace, controllers.CartesianImpedance):
+        law = kind(robot, gc.references.hold(robot, [0.5, 0.7]), "tip", axes="xz")
+        np.testing.assert_allclose(gc.compile(law)(0.0, q, v, None).tau, law(0.0, q, v, None).tau, rtol=1e-12)
+
+
 def test_a_law_of_measurements_is_compiled_with_its_loop_alone():
     law = failing(lambda self, t, q, v, z, y: -q)
     law.measurements = True

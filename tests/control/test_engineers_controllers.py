@@ -11,6 +11,7 @@ from operator import is_
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from simulation_options import grouped
 
 import geomctrl as gc
@@ -279,6 +280,44 @@ class RingBufferWithAnIndex(Law):
         return 10.0 * (GOAL - q) - 2.0 * v + np.array([0.3 * self.buffer[self.index], 0.0])
 
 
+class RingBufferOfAnArray(Law):
+    """The integer grows without limit; it selects rows that are read and written."""
+
+    def setup(self):
+        self.buffer, self.k = np.zeros((6, 2)), 0
+
+    def tau(self, t, q, v):
+        self.buffer[self.k % 6] = q
+        self.buffer[(self.k + 2) % 6] += 0.01 * v
+        oldest = self.buffer[(self.k + 1) % 6]
+        self.k += 1
+        return 10.0 * (GOAL - q) - (q - oldest if self.k > 6 else 0.1 * v)
+
+
+class AttitudeOfTheTool(Law):
+    """An attitude that is integrated from a rate, and a mean that follows it."""
+
+    def setup(self):
+        self.attitude, self.mean = Rotation.identity(), None
+
+    def tau(self, t, q, v):
+        self.attitude = self.attitude * Rotation.from_rotvec([0.01 * v[0], 0.0, 0.01 * v[1]])
+        if self.mean is None:
+            self.mean = self.attitude
+        off = self.mean.inv() * self.attitude
+        self.mean = self.mean * Rotation.from_rotvec(0.1 * off.as_rotvec())
+        return 10.0 * (GOAL - q) - 2.0 * v - off.as_rotvec()[::2] - self.attitude.apply([0.0, 0.0, 1.0])[:2]
+
+
+class FilterWithMedian(Law):
+    def setup(self):
+        self.past, self.friction = deque([np.zeros(2) for _ in range(5)], maxlen=5), np.poly1d([0.5, 0.0, 1.0, 0.0])
+
+    def tau(self, t, q, v):
+        self.past.append(v)
+        return 10.0 * (GOAL - q) - 2.0 * np.median(np.array(self.past), axis=0) - 0.1 * self.friction(v)
+
+
 class RollingArray(Law):
     def setup(self):
         self.window = np.zeros((4, 2))
@@ -493,7 +532,22 @@ class IntegratesAllTheTime(Law):
         return 10.0 * (GOAL - q) - 2.0 * v + self.integral
 
 
+class KeepsARow(Law):
+    """In Python the row changes with the array."""
+
+    def setup(self):
+        self.buffer, self.row, self.k = np.zeros((3, 2)), np.zeros(2), 0
+
+    def tau(self, t, q, v):
+        self.buffer[self.k % 3] = q
+        if t > 0.1:
+            self.row = self.buffer[(self.k + 1) % 3]
+        self.k += 1
+        return 10.0 * (GOAL - q) - 2.0 * v - self.row
+
+
 REFUSED = {
+    KeepsARow: r"controller.row is a part of another array after the call: copy it, in .*, line \d+",
     Logs: r"controller.log changes its length during a call, in .*test_engineers_controllers.py, line \d+",
     IntegratesAllTheTime: r"integral changes during a call, in .*, line \d+: .*control_dt",
 }
@@ -523,6 +577,8 @@ def same(a, b, path=""):
     elif isinstance(a, (np.ndarray, float)):
         assert isinstance(b, (np.ndarray, float)), path
         np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-9, err_msg=path)
+    elif isinstance(a, Rotation):
+        same(a.as_quat(), b.as_quat(), path)
     elif hasattr(a, "__dict__") and not isinstance(a, (enum.Enum, gc.Robot)):
         same(vars(a), vars(b), path)
     elif not isinstance(a, gc.Robot):

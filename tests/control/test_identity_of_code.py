@@ -35,6 +35,10 @@ class Case:
         self.change, self.python = change, python
 
 
+SCIPY = """
+from scipy.interpolate import UnivariateSpline, make_interp_spline, splev, splrep
+from scipy.spatial.transform import Rotation as R, Slerp
+"""
 WRAPPER = """
 def wrapped(f):
     @functools.wraps(f)
@@ -383,6 +387,40 @@ CASES = {
     # random numbers
     "generator": Case("R = np.random.default_rng(1)", "-R.random() * v", "R = np.random.default_rng(2)", python=True),
     "global generator": Case("", "-np.random.rand() * v", "np.random.seed(3)", setup="np.random.seed(1)", python=True),
+    # rotations, splines and polynomials
+    "rotation": Case(f"{SCIPY}G = R.from_euler('z', 0.1)", "-G.apply([*v, 1.0])[:2]", "G = R.from_euler('z', 2.0)"),
+    "rotation of a class": Case(
+        f"{SCIPY}class K:\n    G = [R.identity()]", "-K.G[0].apply([*v, 1.0])[:2]", "K.G = [R.from_euler('z', 2.0)]"
+    ),
+    "rotation of a law": Case(
+        SCIPY, "-self.g.inv().apply([*v, 1.0])[:2]", "law.g = R.from_euler('z', 2.0)", setup="law.g = R.identity()"
+    ),
+    "rotations between which a law interpolates": Case(
+        SCIPY,
+        "-self.g(t).apply([*v, 1.0])[:2]",
+        "law.g.rotations[0] = R.from_euler('z', 2.0)",
+        setup="law.g = Slerp([0.0, 1.0], R.from_euler('z', [[0.1], [0.5]]))",
+    ),
+    "coefficients of a spline": Case(
+        SCIPY, "-self.g(t) * v", "law.g.c[:] = 5.0", setup="law.g = make_interp_spline([0, 1, 2, 3.0], np.ones(4))"
+    ),
+    "coefficients in a tuple": Case(
+        SCIPY,
+        "-self.g(q) * v",
+        "law.g._eval_args[1][:] = 5.0",
+        setup="law.g = UnivariateSpline(np.arange(-3.0, 4), np.ones(7))",
+    ),
+    "spline of a global": Case(f"{SCIPY}G = splrep([0, 1, 2, 3.0], np.ones(4))", "-splev(t, G) * v", "G[1][:] = 5.0"),
+    "polynomial": Case("", "-self.g(v)", "law.g[1] = 5.0", setup="law.g = np.poly1d([1.0, 0.0])"),
+    "polynomial of a global": Case("G = np.poly1d([1.0, 0.0])", "-G(v)", "G[1] = 5.0"),
+    "function of scipy": Case(
+        "import scipy.linalg",
+        "-scipy.linalg.solve(np.diag(1.0 + q**2), v)",
+        "patch(scipy.linalg, 'solve', lambda A, b: 5.0 * b)",
+    ),
+    "name of a function of scipy": Case(
+        "from scipy.linalg import solve", "-solve(np.diag(1.0 + q**2), v)", "solve = lambda A, b: 5.0 * b"
+    ),
     # the robot
     "robot of the class": Case("", "-v - self.robot.gravity_force(q)", "Law.robot = ROBOT.with_payload(2.0)"),
     "attribute of a robot": Case(

@@ -162,15 +162,15 @@ TRACED = {
     "139 tensordot": lambda q, v: np.tensordot(F, q, axes=1),
     "140 matmul": lambda q, v: F.T @ (F @ q) + q @ K,
     "141 sort": lambda q, v: np.sort(q) + np.sort(v)[::-1],
-    "142 median": lambda q, v: [np.median(q), np.median(v[:3])],
+    "142 median": lambda q, v: [np.median(q), np.median(v[:3]), *np.median([q, v, v, 2 * q, q - v], axis=0)],
+    "143 least squares": lambda q, v: np.linalg.lstsq(K, q, rcond=None)[0],
+    "144 a place in a table": lambda q, v: np.append(TABLE_Y, q)[np.searchsorted(TABLE_X, v)],
 }
 REFUSED = {
     "argsort": lambda q, v: q[np.argsort(v)],
     "percentile": lambda q, v: [np.percentile(q, 50.0, method="nearest")],
     "eigh": lambda q, v: np.linalg.eigh(np.outer(q, q) + K)[1].ravel(),
     "svd": lambda q, v: np.linalg.svd(np.outer(q, v))[1],
-    "lstsq": lambda q, v: np.linalg.lstsq(K, q, rcond=None)[0],
-    "searchsorted": lambda q, v: q[np.searchsorted(TABLE_X, v)],
     "as single precision": lambda q, v: np.asarray(q, np.float32),
     "interp of a period": lambda q, v: np.interp(q, TABLE_X, TABLE_Y, period=3.0),
     "sum where": lambda q, v: [np.sum(q, where=q > 0.0)],

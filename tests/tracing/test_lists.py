@@ -103,7 +103,14 @@ def test_functions_of_lists_are_numpys(expression):
     assert compared >= 3
 
 
-OPERATIONS = {"max": np.max, "argmax": np.argmax, "dot": np.dot, "array": np.asarray, "largest": np.maximum.reduce}
+OPERATIONS = {
+    "expm": scipy.linalg.expm,
+    "max": np.max,
+    "argmax": np.argmax,
+    "dot": np.dot,
+    "array": np.asarray,
+    "largest": np.maximum.reduce,
+}
 LARGEST = functools.partial(np.max, axis=0)
 
 
@@ -127,14 +134,14 @@ HIDDEN = [
     lambda t, x: Kept.largest([t, x[0]]),
     by_default,
     by_own_import,
-    lambda t, x: (scipy.linalg.expm(GAINS) * [t, x[0]])[0, 0],
+    lambda t, x: (OPERATIONS["expm"](GAINS) * [t, x[0]])[0, 0],
     lambda t, x: (np.float32([1.0, 2.0]) * [t, x[0]])[0],
-    lambda t, x: (scipy.linalg.expm(GAINS) * [x, x]).argmax() * 1.0,
-    lambda t, x: (scipy.linalg.expm(GAINS) @ [x, x]).max(),
-    lambda t, x: ([x > 0, x < t] & (scipy.linalg.expm(GAINS) > 1.0)).any() * 1.0,
-    lambda t, x: (scipy.linalg.expm(GAINS) < [x, x]).any() * 1.0,
+    lambda t, x: (OPERATIONS["expm"](GAINS) * [x, x]).argmax() * 1.0,
+    lambda t, x: (OPERATIONS["expm"](GAINS) @ [x, x]).max(),
+    lambda t, x: ([x > 0, x < t] & (OPERATIONS["expm"](GAINS) > 1.0)).any() * 1.0,
+    lambda t, x: (OPERATIONS["expm"](GAINS) < [x, x]).any() * 1.0,
     lambda t, x: OPERATIONS["argmax"]([x, x]) * 1.0,
-    lambda t, x: OPERATIONS["dot"](scipy.linalg.expm(GAINS), [x, x]).max(),
+    lambda t, x: OPERATIONS["dot"](OPERATIONS["expm"](GAINS), [x, x]).max(),
     lambda t, x: (-OPERATIONS["array"]([x, x]))[0, 0],
     lambda t, x: (~OPERATIONS["array"]([x > 0, x > 0]))[0, 0] * 1.0,
     lambda t, x: OPERATIONS["array"]([x, x]).any() * 1.0,

@@ -6,12 +6,14 @@ import types
 
 import pytest
 
-from geomctrl.tracing.code_identity import Replacements
+from geomctrl.tracing.replacements import Replacements
 
 SOURCE = """
-GAIN = 2.0
+GAIN, ZERO, FLAG = 2.0, 0.0, True
 
 class Law:
+    PAIR = 0.0, 1.0
+
     def torque(self):
         return 1.0
 
@@ -68,6 +70,10 @@ def doubled(x=1.0):
         (lambda lab: setattr(lab, "helper", lambda x=1.0: x), "replaceable_lab"),
         (lambda lab: setattr(lab.helper, "__code__", doubled.__code__), "code"),
         (lambda lab: setattr(lab.helper, "__defaults__", (2.0,)), "defaults"),
+        (lambda lab: setattr(lab.helper, "__defaults__", (1,)), "defaults"),
+        (lambda lab: setattr(lab, "ZERO", -0.0), "replaceable_lab"),
+        (lambda lab: setattr(lab, "FLAG", 1), "replaceable_lab"),
+        (lambda lab: setattr(lab.Law, "PAIR", (0, 1.0)), "replaceable_lab.Law"),
     ],
 )
 def test_each_replacement_is_seen_and_stays_seen(module, change, place):
@@ -77,3 +83,12 @@ def test_each_replacement_is_seen_and_stays_seen(module, change, place):
     assert places(replacements) == [place]
     copy.copy(module.Law())
     assert places(replacements) == [place]
+
+
+def test_imported_parts_of_a_package_replace_nothing(module, monkeypatch):
+    package = types.ModuleType("replaceable_package")
+    monkeypatch.setitem(sys.modules, package.__name__, package)
+    replacements = Replacements("replaceable_package")
+    assert replacements.now() == []
+    package.part = types.ModuleType("replaceable_package.part")
+    assert replacements.now() == []

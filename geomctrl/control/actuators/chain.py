@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import checked, listed
+from geomctrl.arguments import checked, listed, shown
 from geomctrl.control.subclass_checks import overrides
 from geomctrl.errors import ArgumentError
 
@@ -107,7 +107,7 @@ def chain_of(actuators: Any, nv: int) -> Chain | None:
     links = [actuators] if isinstance(actuators, Actuator) else listed("actuators", actuators)
     for k, link in enumerate(links):
         if not isinstance(link, Actuator):
-            raise ArgumentError(f"actuators[{k}]: expected a geomctrl.actuators.Actuator, got {link!r:.60}")
+            raise ArgumentError(f"actuators[{k}]: expected a geomctrl.actuators.Actuator, got {shown(link)}")
     return Chain(links, nv) if links else None
 
 

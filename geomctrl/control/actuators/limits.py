@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, frozen, per_coordinate
+from geomctrl.arguments import checked, frozen, per_coordinate, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
 
@@ -110,5 +110,5 @@ class TorqueSpeedLimits(Actuator):
 def _limits(name: str, x: ArrayLike) -> np.ndarray:
     a = checked(name, x, (), finite=False)
     if a.ndim > 1 or not a.size or np.isnan(a).any():
-        raise ArgumentError(f"{name}: expected a number or (n,) numbers, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected a number or (n,) numbers, got {shown(x)}")
     return frozen(a)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, frozen, listed
+from geomctrl.arguments import checked, frozen, listed, shown
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.other_names import named_arguments
@@ -83,7 +83,7 @@ class Selection(Actuator):
         for name in chosen:
             if not isinstance(name, str) or name not in robot.joint_names:
                 raise NameNotFoundError(
-                    f"names: expected joints of {robot.name!r}, {', '.join(robot.joint_names)}, got {name!r:.60}"
+                    f"names: expected joints of {robot.name!r}, {', '.join(robot.joint_names)}, got {shown(name)}"
                 )
             if name in {c.joint for c in robot.couplings}:
                 raise ArgumentError(f"names: {name!r} is coupled to other joints and has no drive of its own")

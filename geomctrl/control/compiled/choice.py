@@ -15,6 +15,7 @@ from geomctrl.compiler.code import enabled
 from geomctrl.errors import ModelError
 from geomctrl.tracing.symbols import UntraceableError
 
+from . import stored_traces
 from .comparison import Comparison
 from .law_memory import Cell, covering
 from .loop_parts import LoopParts, copied_parts, law_of
@@ -28,10 +29,9 @@ MAX_TRACES = 64  # largest number of traces in memory
 
 
 class TraceRefusal(NamedTuple):
-    """The reason why a loop can not be traced; copies: keeps objects alive whose id() is part of the cache key."""
+    """The reason why a loop can not be traced."""
 
     reason: str
-    copies: SymbolicCopies
 
 
 _lock = threading.Lock()
@@ -115,17 +115,19 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> FittedTrace
     with _lock:
         traced = _traces.get(key) or _traces.get(own)
         if traced is None:
+            stored = stored_traces.Place(() if cells else key, copies.values)
             try:
-                traced = _made(loop, watchers, strict, cells)
+                traced = stored.load() or _made(loop, watchers, strict, cells)
             except UntraceableError as error:
-                traced = TraceRefusal(str(error), copies)
+                traced = TraceRefusal(str(error))
             else:
+                stored.keep(traced)
                 if (more := traced.law_memory.cells) != cells:
                     _cells[kind] = _cells.get(kind, {}) | more
                     copies, parts = copied_parts(loop, watchers, more)
                     key = *copies.key(), *others
                     own = *key, copies.values.tobytes()
-        key = own if traced.copies.constant else key
+        key = own if isinstance(traced, TracedLoop) and traced.constant else key
         _traces[key] = traced
         _traces.move_to_end(key)
         while len(_traces) > MAX_TRACES:

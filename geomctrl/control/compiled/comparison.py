@@ -192,23 +192,21 @@ class Comparison:
         if not samples:
             return
         expected, compiled = np.array([x.expected for x in samples]), np.array([x.compiled for x in samples])
-        least = np.abs(expected - compiled).max()
-        if least <= AGREEMENT * FLOOR:  # negligible in any case
-            self.difference = max(self.difference, float(least))
-            return
         apart, size = self.layout.differences(expected, compiled)
-        apart /= np.maximum(size, FLOOR)
-        agree = (apart <= AGREEMENT).all(axis=1)
-        difference = (apart * np.minimum(np.maximum(size, FLOOR), 1.0))[agree]
+        largest, size = self.layout.largest(apart), self.layout.largest(size)
+        agree = (largest <= AGREEMENT * np.maximum(size, FLOOR)).all(axis=1)
+        difference = (largest / np.maximum(size, 1.0))[agree]
         self.difference = max(self.difference, float(difference.max(initial=0.0)))
         for k in np.flatnonzero(~agree):
-            self._require_rounding(samples[k], apart[k], size[k])
+            allowed = np.maximum(size[k], FLOOR).repeat(self.layout.sizes)
+            self._require_rounding(samples[k], apart[k] / allowed, allowed)
 
     def _require_rounding(self, sample: ComparedSample, apart: np.ndarray, size: np.ndarray) -> None:
-        """Raise UntraceableError unless the law amplifies rounding to the relative differences `apart`."""
+        """Raise UntraceableError unless the law amplifies rounding to the differences `apart`, relative to `size`."""
         expected, compiled, t, y, area, self.remembered, self.watching = sample
         rng, spread = np.random.default_rng(0), np.zeros(len(apart))
         repeated = np.array_equal(self._in_python(t, y, area), expected, equal_nan=True)
+        beyond = np.flatnonzero(apart > AGREEMENT)
         for _ in range(REPEATS if repeated else 0):  # differences between calls are not rounding
             try:
                 moved = self._in_python(t, self._moved(y, PERTURBATION * rng.normal(size=self.loop.group.dim)), area)
@@ -216,16 +214,17 @@ class Comparison:
                 raise
             except Exception:  # the displaced state may be outside the law's domain
                 return
-            spread = np.maximum(spread, self.layout.differences(expected, moved)[0] / np.maximum(size, FLOOR))
-        beyond = np.flatnonzero((apart > AGREEMENT) & ~(apart <= MAX_AMPLIFICATION * spread))
-        if len(beyond):
-            k = min(map(int, beyond), key=lambda k: (self.layout.key(k)[0] not in COMMANDED, -apart[k]))
-            name = " ".join(dict.fromkeys(self.layout.key(k))).strip()
-            raise UntraceableError(
-                f"{self._where()}: compiled, {name} differs from its value in Python at t = {t:g}:"
-                f" {float(compiled[k])!r} instead of {float(expected[k])!r}; perhaps the code draws random numbers,"
-                " depends on more than t, q, v and z, or later overwrites an array that it returned"
-            )
+            spread = np.maximum(spread, self.layout.differences(expected, moved)[0] / size)
+            beyond = beyond[~(apart[beyond] <= MAX_AMPLIFICATION * spread[beyond])]
+            if not len(beyond):
+                return
+        k = min(map(int, beyond), key=lambda k: (self.layout.key(k)[0] not in COMMANDED, -apart[k]))
+        name = " ".join(dict.fromkeys(self.layout.key(k))).strip()
+        raise UntraceableError(
+            f"{self._where()}: compiled, {name} differs from its value in Python at t = {t:g}:"
+            f" {float(compiled[k])!r} instead of {float(expected[k])!r}; perhaps the code draws random numbers,"
+            " depends on more than t, q, v and z, or later overwrites an array that it returned"
+        )
 
     # --- states ------------------------------------------------------------------------------------------------------
 
@@ -313,16 +312,17 @@ class SampleRow:
         return out
 
     def differences(self, expected: np.ndarray, compiled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """|expected - found|, 0 if both are nan; the largest finite number of the array that contains each entry.
-
-        For one sample or rows of them.
-        """
+        """|expected - compiled|, 0 if both are nan; |expected|, 0 if it is not finite. For samples or rows of them."""
         apart, size = np.abs(expected - compiled), np.abs(expected)
         if not np.isfinite(apart).all():
             apart[(expected == compiled) | (np.isnan(expected) & np.isnan(compiled))] = 0.0
             apart[np.isnan(apart)] = np.inf
             size[~np.isfinite(size)] = 0.0
-        return apart, np.maximum.reduceat(size, self.starts, axis=-1).repeat(self.sizes, axis=-1)
+        return apart, size
+
+    def largest(self, numbers: np.ndarray) -> np.ndarray:
+        """The largest number of each array of a sample, or of rows of samples."""
+        return np.maximum.reduceat(numbers, self.starts, axis=-1)
 
     def key(self, entry: int) -> tuple[str, str]:
         """Kind and name of the quantity that contains number `entry`."""
@@ -362,7 +362,7 @@ def _copied(loop: Any, parts: LoopParts) -> Any:
 
 def fill_work_buffers(loop: Any, watchers: Sequence[Any], traced: TracedLoop, t: float) -> None:
     """Repeat a compiled loop's last sample in Python, which overwrites the work buffers of the user's objects."""
-    if traced.copies.buffers:
+    if traced.buffers:
         own = _copied(loop, LoopParts(loop.now, loop.controller, []))
         if loop.hold:  # its law has no buffers but memory, which a call would change
             own.controller = lambda *_: loop.command

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.tracing.code_identity import MISSING, PLAIN, attributes_of, in_cell, plain_value
+from geomctrl.tracing.code_identity import MISSING, PLAIN, attributes_of, identity, in_cell, plain_value
+from geomctrl.tracing.rotations import is_rotation
 
 MAX_INLINE_BYTES = 1024  # arrays up to this size are part of a key; longer ones by digest
+TABLES = "scipy.interpolate", "scipy.spatial.transform"  # modules of objects without side effects
 CONTAINERS = (dict, list, set, deque, bytearray, np.ndarray)
 
 
@@ -24,6 +26,21 @@ def array_signature(x: np.ndarray) -> tuple:
         storage(x),
         content if len(content) <= MAX_INLINE_BYTES else hashlib.sha256(content).digest(),
     )
+
+
+def table_signature(x: Any) -> Any:
+    """The identity of a table of scipy, equal for equal contents."""
+    if issubclass(type(x), PLAIN):
+        return plain_value(x)
+    if isinstance(x, np.ndarray):
+        return array_signature(x)
+    if isinstance(x, (tuple, list)):
+        return type(x), *(table_signature(y) for y in x)
+    if is_rotation(x):
+        return type(x), array_signature(np.asarray(x.as_quat()))
+    if type(x).__module__.startswith(TABLES):
+        return type(x), *((name, table_signature(y)) for name, y in sorted(attributes_of(x).items()))
+    return identity(x)
 
 
 def storage(x: np.ndarray) -> tuple[bool, bool, bool]:

@@ -26,8 +26,8 @@ from geomctrl.tracing.code_identity import (
     MISSING,
     PLAIN,
     Names,
-    Replacements,
     attributes_of,
+    identity,
     in_cell,
     is_followed,
     is_own_class,
@@ -41,14 +41,16 @@ from geomctrl.tracing.code_identity import (
     plain_value,
     set_attributes,
 )
+from geomctrl.tracing.replacements import Replacements
+from geomctrl.tracing.rotations import is_rotation
 from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.type_tests import refuse_identity_with_truth
 from geomctrl.tracing.untraceable_attribute import outside_of_the_law, unknown_object
 
-from .containers import CONTAINERS, content_of, differs, put_back, values_in
+from .containers import CONTAINERS, TABLES, content_of, differs, put_back, values_in
 
 MAX_THINGS = 10_000  # largest number of inspected objects
-PURE_MODULES, TABLES = {"typing", "dataclasses"}, "scipy.interpolate"  # modules whose objects have no side effects
+PURE_MODULES = {"typing", "dataclasses"}  # modules whose objects have no side effects
 IMPURE = {"breakpoint", "eval", "exec", "globals", "input", "locals", "open", "__import__"}
 PRINTED = [getattr(builtins, name) for name in (*IMPURE, "print")]  # by value: an attribute, another name
 # With these, attributes are used without being named in code.
@@ -100,12 +102,18 @@ class ExternalState:
         self._known: dict[int, frozenset[str]] = {}  # names in the owners before the first call
         self._visited: set[tuple[int, str]] = set()
         self._copied_functions = set(map(id, copied))
+        try:
+            self._search(roots, kinds)
+        except RecursionError:
+            raise UntraceableError("the code refers to objects that are nested too deeply") from None
+
+    def _search(self, roots: Iterable[tuple[Any, str]], kinds: Iterable[type]) -> None:
         for x, name in roots:
             self._visit(x, name)
         for kind in kinds:
             self._class(kind, kind.__name__)
         for place, members in REPLACEMENTS.now():
-            self.signature.append((place, *map(id, members)))
+            self.signature.append((place, *map(identity, members)))
             self.reached += members
             for x in members:
                 if is_followed(getattr(x, "__module__", "builtins")) or parts_of(x) is not None:
@@ -181,7 +189,7 @@ class ExternalState:
 
     def _of_library(self, x: Any, name: str) -> None:
         """Visit a member of a library's module: user code is followed, the library's own code is identified by id()."""
-        self.signature.append((name, id(x)))
+        self.signature.append((name, identity(x)))
         self.reached.append(x)
         if type(x) is types.ModuleType:
             self._libraries.setdefault(id(x), x)
@@ -216,7 +224,7 @@ class ExternalState:
             self._visit_object(x, name)
 
     def _function(self, x: types.FunctionType, name: str) -> None:
-        self.signature.append((name, id(x.__code__)))
+        self.signature.append((name, identity(x.__code__)))
         self.reached.append(x.__code__)
         if not is_pure_module(x.__module__):
             raise UntraceableError(f"{name} is used: {outside_of_the_law(x.__module__)}")
@@ -266,7 +274,7 @@ class ExternalState:
         else:
             self._named.append((space, other, MISSING))
             own = vars(builtins).get(other, MISSING)
-            self.signature.append((other, id(own)))
+            self.signature.append((other, identity(own)))
             self.reached.append(own)
             if isinstance(own, types.FunctionType):
                 self._visit(own, other)
@@ -281,7 +289,7 @@ class ExternalState:
         self._visit(module_found, module)
 
     def _class(self, kind: type, name: str) -> None:
-        self.signature.append((name, *map(id, kind.__mro__)))
+        self.signature.append((name, *map(identity, kind.__mro__)))
         self.reached.append(kind.__mro__)
         if is_own_class(type(kind)) and not type(kind).__module__.startswith("geomctrl."):
             self._visit(type(kind), f"type({name})")
@@ -298,7 +306,7 @@ class ExternalState:
         self._owners[id(x)] = x
 
     def _module(self, x: types.ModuleType, name: str) -> None:
-        self.signature.append((name, id(x)))
+        self.signature.append((name, identity(x)))
         if not is_pure_module(x.__name__):
             raise UntraceableError(f"{name} is used: {outside_of_the_law(x.__name__)}")
         if x.__name__ == "dataclasses":
@@ -309,7 +317,7 @@ class ExternalState:
             self._libraries[id(x)] = x
 
     def _builtin(self, x: Any, name: str) -> None:
-        self.signature.append((name, id(x)))
+        self.signature.append((name, identity(x)))
         whose = getattr(x, "__self__", None)
         module = getattr(getattr(x, "__objclass__", x), "__module__", None) or "builtins"
         is_bound = whose is None or isinstance(whose, (type, types.ModuleType)) or issubclass(type(x), FUNCTIONS[1:])
@@ -320,13 +328,13 @@ class ExternalState:
         """Visit an object that is no function, class or module: its parts, its contents and its attributes."""
         kind = type(x)
         if issubclass(kind, Mechanism):
-            self.signature.append((name, id(x), kind))
+            self.signature.append((name, identity(x), kind))
             own = {k: y for k, y in vars(x).items() if k not in OF_ROBOTS and k not in Mechanism.__dataclass_fields__}
             self._several(name, kind, *own, *own.values())
         elif kind is dataclasses.Field:
             self._several(name, kind, *attributes_of(x).values())
         elif issubclass(type(x), LIBRARY) or kind.__module__ in PURE_MODULES or x is MISSING:
-            self.signature.append((name, id(x)))
+            self.signature.append((name, identity(x)))
             _refuse_files(x, name)
         elif (parts := parts_of(x)) is not None:
             self._several(name, kind, *parts)
@@ -338,7 +346,9 @@ class ExternalState:
         elif issubclass(kind, (tuple, frozenset)):
             self._several(name, kind, *(tuple if issubclass(kind, tuple) else frozenset).__iter__(x))
             self._own_attributes(x, name)
-        elif is_own_class(kind) or issubclass(kind, PLAIN) or kind.__module__.startswith(TABLES):
+        elif is_rotation(x):
+            self.signature.append((name, kind, x.as_quat().tobytes()))
+        elif _has_attributes(kind) or issubclass(kind, PLAIN):
             self.signature.append((name, *plain_value(x)) if issubclass(kind, PLAIN) else (name, kind))
             self._own_attributes(x, name)
         elif origin(kind.__module__) == "library" and (wrapped := getattr(x, "__wrapped__", None)) is not None:
@@ -348,7 +358,7 @@ class ExternalState:
 
     def _own_attributes(self, x: Any, name: str) -> None:
         """Visit the attributes and the class of an object of a user's class, or of a table."""
-        if is_own_class(type(x)) or type(x).__module__.startswith(TABLES):
+        if _has_attributes(type(x)):
             attributes = attributes_of(x)
             self._held.append((name, x, attributes, True))
             self._several(name, type(x), *attributes, *attributes.values())
@@ -358,6 +368,11 @@ class ExternalState:
         self.signature.append((name, kind, len(xs)))
         for x in xs:
             self._visit(x, name)
+
+
+def _has_attributes(kind: type) -> bool:
+    """Whether objects of a class consist of their attributes: those of users' classes, tables, polynomials."""
+    return is_own_class(kind) or kind.__module__.startswith(TABLES) or kind is np.poly1d
 
 
 def _is_printed(x: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from geomctrl.arguments import shown
 from geomctrl.compiler.gpu_loops import Image
 from geomctrl.compiler.loop_memory import Layout, Numbers
 from geomctrl.tracing.symbols import UntraceableError
@@ -78,7 +79,7 @@ class LaneMemory(Generic[Positions]):
                 numbers = cell.encoded(x)
                 if numbers is None:
                     raise UntraceableError(
-                        f"{path.lstrip('.')} has become {x!r:.60}, a value that it did not take while it was traced"
+                        f"{path.lstrip('.')} has become {shown(x)}, a value that it did not take while it was traced"
                     )
                 self.held[memory.places[path] : memory.places[path] + cell.size, lane] = numbers
 

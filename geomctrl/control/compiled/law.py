@@ -5,7 +5,7 @@
 Plain Python with loops of fixed length, numpy and math, `so3`, `se3` and groups, the terms of a robot and the bundled
 references can be traced. A law that branches on the state runs once for each path through it, at most 256. On a path
 that raises or prints it has no result, and Python makes that call. Other code raises `UntraceableError` with file and
-line: scipy inside the law, random numbers, memory in attributes. Constants of the law (gains, parameters, the model)
+line: most functions of scipy, random numbers, memory in attributes. Constants of the law (gains, parameters, the model)
 keep the values that they had at compilation.
 """
 
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import number, one_state, read_only
+from geomctrl.arguments import number, one_state, read_only, shown
 from geomctrl.compiler import code
 from geomctrl.compiler.code import enabled
 from geomctrl.control.contracts import Command, Controller, require_controller, started, time, wants_measurements
@@ -79,7 +79,7 @@ def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
         raise ModelError("the compiler is off (GEOMCTRL_COMPILER=off): use the controller itself")
     if wants_measurements(controller):
         raise ArgumentError(
-            f"controller: expected a law of t, q, v and z, got {controller!r:.60}, which is called with measurements:"
+            f"controller: expected a law of t, q, v and z, got {shown(controller)}, which is called with measurements:"
             " use gc.simulate(plant, controller, ..., compiled=True), because the plant has the sensors"
         )
     require_controller(controller)
@@ -87,7 +87,7 @@ def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
         robot, controller = controller._robot if robot is None else robot, controller.controller
     robot = getattr(controller, "robot", None) if robot is None else robot
     if not isinstance(robot, Robot):
-        raise ArgumentError(f"robot: expected a geomctrl.Robot, the controller having none, got {robot!r:.60}")
+        raise ArgumentError(f"robot: expected a geomctrl.Robot, the controller having none, got {shown(robot)}")
     law = CompiledLaw(copy_of(controller, robot), robot)
     law.compare()
     return law

@@ -29,6 +29,7 @@ from geomctrl.tracing.arrays import SymbolArray, dtype_of, symbol_array
 from geomctrl.tracing.code_identity import is_own_function
 from geomctrl.tracing.graph import CLASSES, truth_class
 from geomctrl.tracing.operators import LARGEST_INT
+from geomctrl.tracing.rotations import of_quaternion, quaternion, rotation_class
 from geomctrl.tracing.symbols import (
     INT64,
     WHOLE,
@@ -50,6 +51,7 @@ from .containers import is_named_tuple
 MAX_VALUES = 64  # non-numeric values per attribute
 STEP = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")
 DTYPES = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool))  # supported arrays
+ROTATION = np.dtype([("quaternion", float, 4)])  # of a rotation of scipy
 
 
 class MemoryGrowthError(Exception):
@@ -69,7 +71,7 @@ class Cell:
     """The possible values of an attribute.
 
     values: the non-numeric ones. shape: that of the numeric value, None without one. kinds: the possible types of a
-    number as indices into `CLASSES`. dtype: that of an array.
+    number as indices into `CLASSES`. dtype: that of an array, `ROTATION` for the quaternion of a rotation.
     """
 
     values: tuple[Any, ...] = ()
@@ -109,11 +111,13 @@ class Cell:
             shape, kinds, dtype = (), kinds_in(kind_of(x)), None
         elif isinstance(x, np.ndarray) and (isinstance(x, SymbolArray) or x.dtype in DTYPES):
             shape, kinds, dtype = x.shape, frozenset(), dtype_of(x) if isinstance(x, SymbolArray) else x.dtype
+        elif quaternion(x) is not None:
+            shape, kinds, dtype = (4,), frozenset(), ROTATION
         else:
             kind = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"a {type(x).__name__}"
             raise UnsupportedMemoryError(
-                f"{path} becomes {kind}: a law can store numbers, arrays of floats, ints or bools, strings, enums and"
-                " None, in lists, tuples, dicts and deques of constant length"
+                f"{path} becomes {kind}: a law can store numbers, arrays of floats, ints or bools, single rotations,"
+                " strings, enums and None, in lists, tuples, dicts and deques of constant length"
             )
         if self.shape not in (None, shape):
             raise UntraceableError(f"{path} changes its shape from {self.shape} to {shape}: keep the shape constant")
@@ -126,12 +130,15 @@ class Cell:
         for k, y in enumerate(self.values):
             if type(x) is type(y) and x == y:
                 return np.array([k, *[0.0] * (self.size - 1)], float)
+        index = [len(self.values)] if self.values else []
+        q = quaternion(x)
+        if self.dtype == ROTATION or q is not None:
+            return np.array([*index, *q], float) if self.dtype == ROTATION and q is not None else None
         kind = CLASSES.index(type(x)) if type(x) in CLASSES else None
         if np.shape(x) != self.shape or getattr(x, "dtype", None) != self.dtype if kind is None else self.shape != ():
             return None
         if kind is not None and (kind not in self.kinds or (kind in WHOLE and abs(x) > LARGEST_INT)):
             return None
-        index = [len(self.values)] if self.values else []
         return np.array([*index, *np.ravel(x), *([float(kind)] if kind is not None and self.mixed else [])], float)
 
     def decoded(self, numbers: np.ndarray) -> Any:
@@ -140,6 +147,8 @@ class Cell:
         if index < len(self.values):
             return self.values[index]
         x = numbers[bool(self.values) : bool(self.values) + self.numbers]
+        if self.dtype == ROTATION:
+            return rotation_class()(x, normalize=False)
         if self.dtype is not None:
             return x.reshape(self.shape or ()).astype(self.dtype)
         return CLASSES[int(numbers[-1]) if self.mixed else min(self.kinds)](x[0])
@@ -177,6 +186,8 @@ class LawMemory:
             if last or compare("eq", symbols[0], float(k)):
                 return x
         numbers = symbols[bool(cell.values) :][: cell.numbers]
+        if cell.dtype == ROTATION:
+            return of_quaternion(numbers)
         if cell.dtype is not None:
             entries = [compare("eq", x, 1.0) if cell.dtype.kind == "b" else with_kind(x, INT64) for x in numbers]
             return symbol_array(numbers if cell.dtype.kind == "f" else entries, cell.shape or ())
@@ -196,9 +207,8 @@ class LawMemory:
                 return [float(k), *[0.0] * (cell.size - 1)]
         index = [float(len(cell.values))] if cell.values else []
         flag = [_number_of_kind(kind_of(x))] if cell.mixed else []
-        entries = [
-            where(y, 1.0, 0.0) if isinstance(y, Condition) else y for y in np.asarray(x, object).ravel().tolist()
-        ]
+        values = quaternion(x) or np.asarray(x, object).ravel().tolist()
+        entries = [where(y, 1.0, 0.0) if isinstance(y, Condition) else y for y in values]
         return [*index, *entries, *flag]
 
 

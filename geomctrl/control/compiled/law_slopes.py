@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import shown
 from geomctrl.compiler import code
 from geomctrl.control.contracts import Controller, started
 from geomctrl.errors import ArgumentError
@@ -54,7 +55,7 @@ def law_slopes(controller: Controller, robot: Robot) -> Callable[..., dict[str, 
     def slopes(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> dict[str, np.ndarray]:
         results = call(t, q, v) if z0 is None else call(t, q, v, z)
         if results is None:
-            raise ArgumentError(f"t, q, v, z: the law has no derivatives at this state, t = {t!r:.40}")
+            raise ArgumentError(f"t, q, v, z: the law has no derivatives at this state, t = {shown(t)}")
         return dict(zip(wanted, [results] if len(wanted) == 1 else results, strict=True))
 
     return slopes

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from geomctrl.arguments import shown
 from geomctrl.compiler import code
 from geomctrl.control.contracts import Command, Controller
 from geomctrl.errors import ArgumentError
@@ -136,7 +137,7 @@ def outputs_of(
     shapes = {"tau": {(nv,)}, "z_rate": rates, "z_next": states}
     for name, x in outputs.items():
         if not has_symbols(x) and not isinstance(x, (int, float, np.ndarray, np.generic)):
-            raise UntraceableError(f"{class_name(controller)}: {name} is neither a number nor an array, got {x!r:.60}")
+            raise UntraceableError(f"{class_name(controller)}: {name} is neither a number nor an array, got {shown(x)}")
         if name in shapes and np.shape(x) not in shapes[name]:
             expected = " or ".join(map(str, shapes[name]))
             raise ArgumentError(f"controller: expected {name} of shape {expected}, got {np.shape(x)}")

@@ -6,7 +6,9 @@ Lanes are runs executed in parallel, one or as many as the processor's vectors h
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
+import marshal
 from collections.abc import Sequence
 
 import numpy as np
@@ -156,10 +158,21 @@ def _code(traced: TracedLoop, width: int) -> tuple:
     """The code of a traced loop, new or from disk."""
     parts = traced.codes.get(width)
     if parts is None:
-        numbers = Numbers(used_numbers(traced.equations), width)
-        text, layout = loops.module(traced.equations, width, numbers, host.lanes())
-        key = hashlib.sha256(f"{cache.version()} {text}".encode()).hexdigest()
-        code = cache.kept(key, lambda: host.object_code(text))
+
+        @functools.cache
+        def generated() -> tuple[str, Layout, Numbers]:
+            numbers = Numbers(used_numbers(traced.equations), width)
+            return *loops.module(traced.equations, width, numbers, host.lanes()), numbers
+
+        def summary() -> bytes:
+            """What is needed of the text but its code: the key of the code, and how its memory is divided."""
+            text, layout, numbers = generated()
+            key = hashlib.sha256(f"{cache.version()} {text}".encode()).hexdigest()
+            return marshal.dumps((key, numbers.used, layout.slots))
+
+        key, used, slots = marshal.loads(cache.kept(f"{traced.file} {width}", summary) if traced.file else summary())
+        numbers, layout = Numbers(used, width), Layout(traced.equations, width, *slots)
+        code = cache.kept(key, lambda: host.object_code(generated()[0]))
         names = ["run", "look", *(["over_rows"] if traced.equations.rows else [])]
         parts = traced.codes[width] = numbers, layout, _observed(traced, layout, width), *host.load(code, names)
     return parts

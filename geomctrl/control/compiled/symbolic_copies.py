@@ -23,6 +23,7 @@ from geomctrl.tracing.arrays import SymbolArray, entered, symbol_array
 from geomctrl.tracing.code_identity import (
     PLAIN,
     attributes_of,
+    identity,
     is_own_class,
     is_own_function,
     plain_value,
@@ -31,11 +32,12 @@ from geomctrl.tracing.code_identity import (
 from geomctrl.tracing.constant_arrays import visible
 from geomctrl.tracing.patched_numpy import replacement_of
 from geomctrl.tracing.rebinding import empty_cells, rebind
+from geomctrl.tracing.rotations import is_single_rotation, of_quaternion
 from geomctrl.tracing.symbols import UntraceableError, as_numpy, as_python, is_symbol
 from geomctrl.tracing.untraceable import reraise_untraceable
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
-from .containers import array_signature, is_named_tuple, key_signature, storage
+from .containers import TABLES, array_signature, is_named_tuple, key_signature, storage, table_signature
 from .contents import LAW, SideEffectError, content, difference, put_back, require_overwritten
 from .external_state import LIBRARY, MAX_THINGS, PRINTED, ExternalState
 from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
@@ -141,7 +143,6 @@ class SymbolicCopies:
             return self._scalar(x)
         if issubclass(kind, PLAIN):
             self.signature.append(plain_value(x))
-            self._kept.append(x)
             if kind.__module__ != "builtins" and is_own_class(kind):
                 self._roots.append((x, path.lstrip(".")))
             return x
@@ -199,7 +200,7 @@ class SymbolicCopies:
         self._count += flat.size
         self._values.append(flat)
         if self.load is None:
-            return flat.reshape(np.shape(x)).copy()
+            return np.array(x, float, order="K")
         symbols = (as_numpy(self.load(k)) for k in range(first, self._count))
         return np.fromiter(symbols, object, flat.size).reshape(np.shape(x))
 
@@ -215,8 +216,8 @@ class SymbolicCopies:
         """The memory of a law is part of the state, not of the signature or the numbers."""
         self.signature.append((path, cell, tuple(map(type, cell.values))))
         mark, clone = len(self.signature), x
-        if self.memory is not None:
-            clone = x if cell.values else self.memory.value(path.removeprefix(LAW))
+        if self.memory is not None and not cell.values:
+            clone = self.memory.value(path.removeprefix(LAW))
         if isinstance(x, np.ndarray):
             clone = x.copy() if isinstance(clone, np.ndarray) and clone is x else clone
             if id(x) in self._copies:
@@ -304,7 +305,6 @@ class SymbolicCopies:
         if kind is defaultdict:
             clone.default_factory = self.of(x.default_factory, f"{path}.default_factory")
         for key, value in x.items():
-            self._kept.append(key)
             clone[key] = self.of(value, f"{path}[{key!r}]")
         return self._done(clone, path)
 
@@ -314,11 +314,9 @@ class SymbolicCopies:
             return self._opaque(x, path)
         self._copied_functions.append(x)
         cells = empty_cells(x)
-        clone = self._begin(x, rebind(x, closure=cells), id(x.__code__))
-        clone.__defaults__, clone.__kwdefaults__ = (
-            self.of(x.__defaults__, f"{path}.__defaults__"),
-            self.of(x.__kwdefaults__, f"{path}.__kwdefaults__"),
-        )
+        clone = self._begin(x, rebind(x, closure=cells), identity(x.__code__))
+        clone.__defaults__ = self.of(x.__defaults__, f"{path}.__defaults__")
+        clone.__kwdefaults__ = self.of(x.__kwdefaults__, f"{path}.__kwdefaults__")
         for name, cell, original in zip(x.__code__.co_freevars, cells, x.__closure__ or ()):
             try:
                 cell.cell_contents = self.of(original.cell_contents, f"{path}.{name}")
@@ -348,9 +346,11 @@ class SymbolicCopies:
             return self._named(x, path)
         if issubclass(kind, LIBRARY) or kind.__module__ == "typing":
             return self._opaque(x, path)
-        if kind.__module__.startswith("scipy.interpolate"):
+        if is_single_rotation(x):
+            return self._rotation(x, path)
+        if kind.__module__.startswith(TABLES):
             return self._table(x)
-        if not is_own_class(kind) or issubclass(type(x), (list, dict, set, tuple, np.ndarray)):
+        if not (is_own_class(kind) or kind is np.poly1d) or issubclass(type(x), (list, dict, set, tuple, np.ndarray)):
             return self._unknown(x, path)
         try:
             clone = kind() if kind is types.SimpleNamespace else object.__new__(kind)
@@ -365,16 +365,19 @@ class SymbolicCopies:
         set_attributes(clone, attributes)
         return self._done(clone, path)
 
+    def _rotation(self, x: Any, path: str) -> Any:
+        """A rotation of scipy, which does not change; its quaternion's numbers are symbols like those of an array."""
+        self._kept.append(q := x.as_quat())
+        numbers = self.of(q, f"{path}.as_quat()")
+        return self._begin(x, of_quaternion(numbers.tolist()) if self.symbolic else x)
+
     def _table(self, x: Any) -> Any:
         """A spline or table of scipy itself, because calls do not change it; its numbers are constants."""
-        for name, y in sorted(attributes_of(x).items()):
-            self.signature.append((name, array_signature(y) if isinstance(y, np.ndarray) else id(y)))
-            self._kept.append(y)
+        self.signature.append(table_signature(x))
         return self._begin(x, x)
 
     def _opaque(self, x: Any, path: str) -> Any:
-        self.signature.append(id(x))
-        self._kept.append(x)
+        self.signature.append(identity(x))
         return replacement_of(x) if self.symbolic else x
 
     def _root(self, x: Any, path: str) -> Any:
@@ -392,22 +395,15 @@ class SymbolicCopies:
 
 
 MAKERS: dict[type, Callable[[SymbolicCopies, Any, str], Any]] = {
-    type(np.where): SymbolicCopies._root,
     np.ndarray: SymbolicCopies._array,
     SymbolArray: SymbolicCopies._opaque,
     list: SymbolicCopies._list,
     deque: SymbolicCopies._deque,
     tuple: SymbolicCopies._tuple,
-    dict: SymbolicCopies._dict,
-    types.MappingProxyType: SymbolicCopies._dict,
     types.FunctionType: SymbolicCopies._function,
     types.MethodType: SymbolicCopies._method,
     functools.partial: SymbolicCopies._partial,
     np.random.Generator: SymbolicCopies._generator,
-    type: SymbolicCopies._root,
-    types.ModuleType: SymbolicCopies._root,
-    types.BuiltinFunctionType: SymbolicCopies._root,
-    defaultdict: SymbolicCopies._dict,
-    OrderedDict: SymbolicCopies._dict,
-    Counter: SymbolicCopies._dict,
+    **dict.fromkeys((dict, types.MappingProxyType, defaultdict, OrderedDict, Counter), SymbolicCopies._dict),
+    **dict.fromkeys((type, types.ModuleType, types.BuiltinFunctionType, type(np.where)), SymbolicCopies._root),
 }

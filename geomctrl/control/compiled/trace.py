@@ -25,6 +25,7 @@ from geomctrl.lie.contract import rotation
 from geomctrl.tracing.arrays import SymbolArray, symbol_array
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.requirements import requirements
+from geomctrl.tracing.selected import follows
 from geomctrl.tracing.symbols import (
     Graph,
     UntraceableError,
@@ -153,12 +154,16 @@ class LoopTrace(TraceOfMonitors):
             [(remembered + j, place) for j, (_, place) in enumerate(self.renewed)], self._pair(), rows, renewed,
             sampled, len(sampled) - (len(loop.sensing.links) if loop.driven else 0), self.law_memory.size,
         )  # fmt: skip
+        self._require_finite()
+        return TracedLoop(
+            equations.without_unused(), columns, [*held, *seen], self.memory, self.worst,
+            self.copies.constant, self.copies.buffers, self.law_memory, of_rows,
+        )  # fmt: skip
+
+    def _require_finite(self) -> None:
         taken = [k for array, k in self.graph.relied_upon if array == NUMBERS]
         if not np.isfinite(self.copies.values[taken]).all():  # holds for all loops with this `SymbolicCopies.key`
             raise UntraceableError("an argument of a term of the robot is nan or infinite")
-        return TracedLoop(
-            equations, columns, [*held, *seen], self.memory, self.worst, self.copies, self.law_memory, of_rows
-        )
 
     def _pair(self) -> Pair | None:
         if not self.loop.adaptive:
@@ -248,6 +253,9 @@ class LoopTrace(TraceOfMonitors):
         if grows:
             return {}
         values = {path: value_at(self.law, path) for path, cell in memory.cells.items() if cell.size}
+        for path, x in values.items():
+            if isinstance(x, np.ndarray) and follows(x):
+                raise UnsupportedMemoryError(f"{path} is a part of another array after the call: copy it")
         check_sharing({f"{LAW}{p}": x for p, x in values.items() if isinstance(x, np.ndarray)}, self.copies.filled)
         return {path: memory.numbers(path, x) for path, x in values.items()}
 

@@ -121,7 +121,10 @@ class TraceOfMonitors:
                 if len(changed[name]) != place.size:
                     raise UntraceableError(f"{clone.name!r} changes the shape of {name}")
             elif now is not was or not same_entries(entries_of(now), entries):
-                raise UntraceableError(f"{clone.name!r} changes {name}, which is neither a number nor an array")
+                raise UntraceableError(
+                    f"{clone.name!r} changes {name}, which is neither a float nor an array of floats when the run"
+                    " begins: set it to such a value in start()"
+                )
         return value, signals, changed
 
     def _renewed(self, place: MemoryEntry, numbers: list[Any]) -> list[tuple[Any, int]]:

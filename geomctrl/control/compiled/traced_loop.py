@@ -10,7 +10,6 @@ from typing import Any
 from geomctrl.compiler.loop_memory import Equations
 
 from .law_memory import LawMemory
-from .symbolic_copies import SymbolicCopies
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +49,8 @@ class TracedLoop:
     held: list[Column]
     memory: list[MemoryEntry]
     worst: int  # index of the monitors' worst values in memory; their times follow
-    copies: SymbolicCopies  # keeps objects alive whose id() is part of the cache key
+    constant: bool  # whether the loop's numbers are constants
+    buffers: frozenset[str]  # paths of work buffers
     law_memory: LawMemory  # memory of the law, inside the held command
     of_rows: list[tuple[int, int]]  # monitors that depend on their row alone: (monitor, index in the row)
 
@@ -59,5 +59,6 @@ class TracedLoop:
         """Columns of a held command; the rest of `held` are measurements."""
         return [c for c in self.held if c.kind not in ("measured", "memory")]
 
+    file: str = ""  # in which it is stored, see `stored_traces`
     codes: dict[Any, Any] = field(default_factory=dict)  # cache of `machine`
     observed: Any = None  # cache of `comparison`

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, listed
+from geomctrl.arguments import checked, listed, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
@@ -25,7 +25,7 @@ class CombinedFriction(FrictionModel):
     def __init__(self, models: Sequence[FrictionModel], nv: int):
         self.models = tuple(listed("models", models))
         if not self.models or not all(isinstance(model, FrictionModel) for model in self.models):
-            raise ArgumentError(f"models: expected FrictionModels, at least one, got {models!r:.80}")
+            raise ArgumentError(f"models: expected FrictionModels, at least one, got {shown(models)}")
         self.check(nv)
         ends = np.cumsum([0, *(state_size(model, nv) for model in self.models)]).tolist()
         self._parts = tuple((a, b) if b > a else None for a, b in pairwise(ends))
@@ -106,7 +106,7 @@ def friction_of(friction: Any, robot: Robot) -> FrictionModel | None:
         if not models or not all(isinstance(model, FrictionModel) for model in models):
             raise ArgumentError(
                 "friction: expected a geomctrl.Friction or another FrictionModel, a list of them, 'model' or None, got"
-                f" {friction!r:.80}"
+                f" {shown(friction)}"
             )
         friction = models[0] if len(models) == 1 else CombinedFriction(models, robot.nv)
     friction.check(robot.nv)

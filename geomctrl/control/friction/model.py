@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, number, per_coordinate
+from geomctrl.arguments import count, number, per_coordinate, shown
 from geomctrl.control.subclass_checks import overrides, require_arguments, require_together
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
@@ -263,19 +263,19 @@ def friction_of_law(friction: Any, nv: int, *, linear: bool = False) -> Friction
     if friction is None:
         return None
     if not isinstance(friction, FrictionModel):
-        raise ArgumentError(f"friction: expected a geomctrl.Friction or None, got {friction!r:.60}")
+        raise ArgumentError(f"friction: expected a geomctrl.Friction or None, got {shown(friction)}")
     friction.check(nv)
     if friction.start(np.zeros(nv)) is not None:
         raise ArgumentError(
-            f"friction: expected a model without a state, which a controller can not provide, got {friction!r:.60}"
+            f"friction: expected a model without a state, which a controller can not provide, got {shown(friction)}"
         )
     if linear and not friction.is_linear:
-        raise ArgumentError(f"friction: expected a model that is linear in its parameters, got {friction!r:.60}")
+        raise ArgumentError(f"friction: expected a model that is linear in its parameters, got {shown(friction)}")
     if linear:
         try:
             friction.columns(np.zeros(nv))
         except TypeError:
             raise ArgumentError(
-                f"friction: expected a model that does not depend on the load, got {friction!r:.60}"
+                f"friction: expected a model that does not depend on the load, got {shown(friction)}"
             ) from None
     return friction

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import number
+from geomctrl.arguments import number, shown
 from geomctrl.control.compiled.law import compile as compiled_law
 from geomctrl.control.python_code import PythonCode
 from geomctrl.control.rebuilding import arguments, path_of
@@ -84,7 +84,7 @@ def save(
         "loop.py": lambda: code_of(controls, loop, settings, outcome),
     }
     if kind not in texts:
-        raise ArgumentError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r:.40}")
+        raise ArgumentError(f"kind: expected one of {', '.join(KINDS)}, got {shown(kind)}")
     return write_text(path, texts[kind]())
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import count, one_state, path_of
+from geomctrl.arguments import count, one_state, path_of, shown
 from geomctrl.control.contracts import Controller
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
@@ -97,5 +97,5 @@ def checked_start(robot: Robot, start: Any) -> tuple[Any, Any]:
     try:
         q0, v0 = start
     except (TypeError, ValueError):
-        raise ArgumentError(f"start: expected (q0, v0), got {start!r:.60}") from None
+        raise ArgumentError(f"start: expected (q0, v0), got {shown(start)}") from None
     return one_configuration(robot, "start", q0), one_state("start", v0, robot.nv)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from geomctrl.arguments import listed, number
+from geomctrl.arguments import listed, number, shown
 from geomctrl.errors import ArgumentError
 
 from .energy import EnergyBalance
@@ -50,10 +50,10 @@ def monitor_list(monitors: str | Iterable[Monitor] | None) -> list[Monitor]:
     try:
         chosen = listed("monitors", monitors)
     except ArgumentError:
-        raise ArgumentError(f"monitors: expected 'default', None or Monitors, got {monitors!r:.60}") from None
+        raise ArgumentError(f"monitors: expected 'default', None or Monitors, got {shown(monitors)}") from None
     for m in chosen:
         if not isinstance(m, Monitor):
-            raise ArgumentError(f"monitors: expected geomctrl.monitors.Monitor, got {m!r:.60}")
+            raise ArgumentError(f"monitors: expected geomctrl.monitors.Monitor, got {shown(m)}")
         if not (isinstance(m.limit, float) and m.limit == np.inf):
             number(f"monitors: limit of {m.name!r}", m.limit)
     names = [m.name for m in chosen]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import count, number
+from geomctrl.arguments import count, number, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import joint_coordinates, single_coordinates
 from geomctrl.robot import Robot
@@ -69,7 +69,7 @@ class Encoder(Sensor):
         self.resolution, self.noise = some_numbers("resolution", resolution, 0.0), some_numbers("noise", noise, 0.0)
         if bits is not None:
             if self.resolution.any():
-                raise ArgumentError(f"bits, resolution: expected one of them, got {bits!r} and {resolution!r:.60}")
+                raise ArgumentError(f"bits, resolution: expected one of them, got {bits!r} and {shown(resolution)}")
             self.resolution = np.array(2.0 * pi / 2.0 ** count("bits", bits, 1, 52))
         self.offset = some_numbers("offset", offset)
         self.tachometer = None if tachometer is None else some_numbers("tachometer", tachometer, 0.0)

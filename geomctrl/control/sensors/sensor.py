@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, number
+from geomctrl.arguments import checked, count, number, shown
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.checks import check_text
@@ -87,7 +87,7 @@ class Sensor(ReadableRepr):
 
     def __init__(self, name: str, dt: float | None = None, delay: float = 0.0, seed: int = 0):
         if not isinstance(name, str) or not name:
-            raise ArgumentError(f"name: expected a word, got {name!r:.60}")
+            raise ArgumentError(f"name: expected a word, got {shown(name)}")
         check_text("name", name)
         self.name = name
         self.dt = None if dt is None else number("dt", dt, "None or seconds > 0", lambda x: x > 0.0)
@@ -203,7 +203,7 @@ def some_numbers(name: str, x: ArrayLike, least: float = -np.inf) -> np.ndarray:
     a = checked(name, x, ())
     if a.ndim > 1 or not a.size or (a < least).any():
         expected = "a number" if least == -np.inf else f"a number >= {least:g}"
-        raise ArgumentError(f"{name}: expected {expected}, or one for each coordinate, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected {expected}, or one for each coordinate, got {shown(x)}")
     return a.copy()
 
 

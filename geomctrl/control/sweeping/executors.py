@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count
+from geomctrl.arguments import count, shown
 from geomctrl.errors import ArgumentError, GeomctrlError, SweepError
 from geomctrl.other_names import named_arguments
 
@@ -71,14 +71,14 @@ class SweepExecution:
         count("seed", self.seed, largest=2**64 - 1)
         if not isinstance(self.progress, bool) and not callable(self.progress):
             raise ArgumentError(
-                f"progress: expected True, False or a function of the fraction done, got {self.progress!r:.60}"
+                f"progress: expected True, False or a function of the fraction done, got {shown(self.progress)}"
             )
 
 
 def check_executor(executor: Any) -> None:
     """Raise ArgumentError unless it is None or has `submit`."""
     if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise ArgumentError(f"executor: expected None or an object with submit(function, *args), got {executor!r:.60}")
+        raise ArgumentError(f"executor: expected None or an object with submit(function, *args), got {shown(executor)}")
 
 
 def computed(job: Job, blocks: Iterable[Block], n: int, executor: Any) -> Generator[tuple[int, Columns], None, None]:

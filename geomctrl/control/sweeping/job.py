@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import shown
 from geomctrl.control.loop_runner import Case
 from geomctrl.control.many import Outcome, error_text, outcomes
 from geomctrl.control.run import Run
@@ -57,7 +58,7 @@ def case_of(make: Callable[[Point], Any], point: Point) -> Case:
     if isinstance(case, Case):
         return case
     if not isinstance(case, tuple) or len(case) != 4:
-        got = f"a tuple of {len(case)}" if isinstance(case, tuple) else f"{case!r:.80}"
+        got = f"a tuple of {len(case)}" if isinstance(case, tuple) else f"{shown(case)}"
         raise ArgumentError(f"expected (plant, controller, q0, v0), got {got}")
     return Case(*case)
 
@@ -118,7 +119,7 @@ def _numbers(name: str, number: int, value: Any) -> np.ndarray:
             raise TypeError
         return array.astype(float)
     except (TypeError, ValueError):
-        raise ArgumentError(f"measures: {name!r}: expected numbers, got {value!r:.60} in run {number}") from None
+        raise ArgumentError(f"measures: {name!r}: expected numbers, got {shown(value)} in run {number}") from None
 
 
 def _words(named: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from geomctrl.arguments import shown
 from geomctrl.errors import ArgumentError
 
 KINDS = "fiubU"  # numpy kinds: numbers, booleans, text
@@ -95,7 +96,7 @@ def checked_space(space: Any) -> Space:
     elif isinstance(space, Mapping):
         entries, sizes = {name: _spread(name, entry) for name, entry in space.items()}, {}
     else:
-        raise ArgumentError(f"space: expected a dict or an xarray.Dataset, got {space!r:.60}")
+        raise ArgumentError(f"space: expected a dict or an xarray.Dataset, got {shown(space)}")
     if not entries:
         raise ArgumentError("space: expected at least one parameter, got none")
     parameters = {_name(name): _parameter(name, *entry) for name, entry in entries.items()}
@@ -121,7 +122,7 @@ def _spread(name: Hashable, entry: Any) -> tuple[Any, ...]:
     """An entry of a dict as (dimensions, values, attrs)."""
     if isinstance(entry, tuple) and entry and _are_dims(entry[0]):
         if len(entry) not in (2, 3):
-            raise ArgumentError(f"space: {name!r}: expected (dimensions, values) or with attrs, got {entry!r:.80}")
+            raise ArgumentError(f"space: {name!r}: expected (dimensions, values) or with attrs, got {shown(entry)}")
         return (*entry, {}) if len(entry) == 2 else entry
     return (() if np.isscalar(entry) or np.ndim(_array(name, entry)) == 0 else (name,)), entry, {}
 
@@ -148,12 +149,12 @@ def _array(name: Hashable, values: Any) -> np.ndarray:
     try:
         array = np.asarray(values)
     except ValueError:  # rows of different lengths
-        raise ArgumentError(f"space: {name!r}: expected values of one length, got {values!r:.80}") from None
+        raise ArgumentError(f"space: {name!r}: expected values of one length, got {shown(values)}") from None
     if array.dtype.kind in "OT" and all(isinstance(x, str) for x in array.flat):
         array = array.astype(str)
     if array.dtype.kind not in KINDS:
-        raise ArgumentError(f"space: {name!r}: expected numbers, strings or booleans, got {values!r:.80}")
+        raise ArgumentError(f"space: {name!r}: expected numbers, strings or booleans, got {shown(values)}")
     listed = array.dtype.kind == "U" and not isinstance(values, (str, np.ndarray))
     if listed and not all(isinstance(x, str) for x in np.asarray(values, dtype=object).flat):  # numpy converts numbers
-        raise ArgumentError(f"space: {name!r}: expected values of one kind, got {values!r:.80}")
+        raise ArgumentError(f"space: {name!r}: expected values of one kind, got {shown(values)}")
     return array

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import function, instance, path_of
+from geomctrl.arguments import function, instance, path_of, shown
 from geomctrl.control.closed_loop import hold_count
 from geomctrl.control.many import run_of
 from geomctrl.control.monitors import Monitor
@@ -107,7 +107,7 @@ def sweep(
     (2, 2)
     """
     space, measures = checked_space(space), checked_measures(measures)
-    function("make", make, "of a point")
+    function("make", make, "of a point", 1)
     for name in (*space.sizes, *space.parameters):
         if name in measures or name in (*ENDS, "done"):
             raise ArgumentError(f"space: {name!r} occurs twice: in the space and in the results")
@@ -195,7 +195,7 @@ def replay(
     try:
         record = json.loads(dataset.attrs["sweep"])
     except (KeyError, TypeError, ValueError):
-        raise ArgumentError(f"store: expected a sweep's store or its Dataset, got {store!r:.60}") from None
+        raise ArgumentError(f"store: expected a sweep's store or its Dataset, got {shown(store)}") from None
     options = record["options"]
     named = {"make": make} | ({"monitors": list(monitors or ())} if "monitors" not in options else {})
     here = _identity_of(**named) | {f"version of {name}": version for name, version in versions().items()}
@@ -219,14 +219,14 @@ def checked_measures(measures: Measures) -> dict[str, Callable[[Run], Any]]:
         try:
             chosen = list(measures)
         except TypeError:
-            raise ArgumentError(f"measures: expected functions of a Run, got {measures!r:.60}") from None
+            raise ArgumentError(f"measures: expected functions of a Run, got {shown(measures)}") from None
         pairs: list[tuple[Any, Any]] = [(getattr(m, "name", getattr(m, "__name__", None)), m) for m in chosen]
     for name, measure in pairs:
         if not callable(measure) or isinstance(measure, type):
-            raise ArgumentError(f"measures: expected a function of a Run, got {measure!r:.60}; gc.measures has some")
+            raise ArgumentError(f"measures: expected a function of a Run, got {shown(measure)}; gc.measures has some")
         if not isinstance(name, str) or not name.isidentifier():
             raise ArgumentError(
-                f"measures: expected a name for {measure!r:.60}, got {name!r}; pass a dict, {{name: function}}"
+                f"measures: expected a name for {shown(measure)}, got {name!r}; pass a dict, {{name: function}}"
             )
         if sum(name == other for other, _ in pairs) > 1:
             raise ArgumentError(f"measures: {name!r} occurs twice; pass a dict with distinct names")
@@ -241,7 +241,7 @@ def checked_arguments(t_end: float, dt: float, control_dt: Any, monitors: Any, o
     """Arguments of `outcomes` that are the same for all runs."""
     method = instance("options", options, SimulationOptions, "gc.SimulationOptions").method
     if not isinstance(getattr(method, "method", method), str):
-        raise ArgumentError(f"method: expected the name of a method, got {method!r:.60}")
+        raise ArgumentError(f"method: expected the name of a method, got {shown(method)}")
     step_count(t_end, dt)
     hold_count(control_dt, dt)
     chosen = monitor_list(monitors)
@@ -291,7 +291,7 @@ def _at(dataset: Any, index: Any) -> Any:
         where = np.argwhere(dataset["run"].values == np.asarray(index)) if is_number else np.zeros((0, 0), int)
         if len(where) != 1:
             raise ArgumentError(
-                f"index: expected a run's number, from 0 to {dataset['run'].size - 1}, got {index!r:.60}"
+                f"index: expected a run's number, from 0 to {dataset['run'].size - 1}, got {shown(index)}"
             )
         index = dict(zip(dataset["run"].dims, where[0].tolist()))
     try:
@@ -300,7 +300,7 @@ def _at(dataset: Any, index: Any) -> Any:
             raise ValueError
     except (ValueError, IndexError, TypeError):
         sizes = dict(dataset["run"].sizes)
-        raise ArgumentError(f"index: expected a run's number, or positions along {sizes}, got {index!r:.80}") from None
+        raise ArgumentError(f"index: expected a run's number, or positions along {sizes}, got {shown(index)}") from None
     return row
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import choice, exactly, listed, number, vector
+from geomctrl.arguments import choice, exactly, listed, number, shown, vector
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.estimators.estimate import intervals
@@ -273,7 +273,7 @@ def _numbers(robot: Robot, names: Sequence[str]) -> list[int]:
         raise ArgumentError("load: expected the mass of a load, or known_bodies: one of them sets the scale")
     for name in names:
         if name not in robot.body_names:
-            raise NameNotFoundError(f"known_bodies: expected some of {', '.join(robot.body_names)}, got {name!r:.60}")
+            raise NameNotFoundError(f"known_bodies: expected some of {', '.join(robot.body_names)}, got {shown(name)}")
     numbers = [robot.body_names.index(name) for name in dict.fromkeys(names)]
     if not robot.parameters[numbers].any():
         raise ArgumentError(

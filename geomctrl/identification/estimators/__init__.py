@@ -11,8 +11,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from geomctrl.arguments import instance
+import numpy as np
+
+from geomctrl.arguments import instance, shown
 from geomctrl.errors import ArgumentError
+from geomctrl.identification.errors import SolverError
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.compressed import Compressed
 from geomctrl.identification.model.regressor_model import RegressorModel
@@ -30,7 +33,7 @@ ESTIMATORS = {e.name: e for e in (OLS, WLS, RIDGE, CONSISTENT)}
 def named(method: str) -> Estimator:
     """Return the estimator with this name. Raises ArgumentError."""
     if not isinstance(method, str) or method not in ESTIMATORS:
-        raise ArgumentError(f"method: expected one of {', '.join(ESTIMATORS)}, got {method!r:.60}")
+        raise ArgumentError(f"method: expected one of {', '.join(ESTIMATORS)}, got {shown(method)}")
     return ESTIMATORS[method]
 
 
@@ -78,10 +81,20 @@ def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", 
     instance("data", data, (Dataset, Compressed), "a Dataset or a Compressed")
     _require_options(estimator, options)
     if not any(map(is_auto, options.values())):
-        return estimator.function(model, data, **options)
+        return _solved(estimator, model, data, options)
     choice = choose_prior(model, data, method, **options)  # type: ignore[arg-type]
-    estimate = estimator.function(model, data, **choice.options)
+    estimate = _solved(estimator, model, data, choice.options)
     return replace(estimate, notes={**estimate.notes, **choice.notes})
+
+
+def _solved(estimator: Estimator, model: RegressorModel, data: Any, options: dict[str, Any]) -> Estimate:
+    try:
+        return estimator.function(model, data, **options)
+    except np.linalg.LinAlgError as error:
+        raise SolverError(
+            f"{', '.join(options) or 'data'}: expected numbers of usual sizes, got some for which the"
+            f" equations have no solution ({error})"
+        ) from error
 
 
 if fit.__doc__:  # python -OO leaves it out

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, flag, number, one_or_each
+from geomctrl.arguments import checked, flag, number, one_or_each, shown
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.errors import DataError, SolverError
 from geomctrl.identification.logs import Dataset
@@ -302,7 +302,7 @@ def _require_physical(estimate: Estimate, limits: BodyBounds, penalties: Penalti
 
 def _numbers_of(robot, names) -> list[int]:
     if isinstance(names, str) or not isinstance(names, Sequence):
-        raise ArgumentError(f"fixed: expected a list of body names, got {names!r:.60}")
+        raise ArgumentError(f"fixed: expected a list of body names, got {shown(names)}")
     for name in names:
         if name not in robot.body_names:
             raise NameNotFoundError(f"fixed: no body named {name!r}; known: {', '.join(map(repr, robot.body_names))}")
@@ -332,7 +332,7 @@ def _boxes(robot, box) -> np.ndarray:
     if corners.shape != everywhere.shape:
         raise ArgumentError(f"com_box: expected shape {everywhere.shape}, got {corners.shape}")
     if np.isnan(corners).any():
-        raise ArgumentError(f"com_box: expected numbers, infinite where there is no bound, got nan: {box!r:.80}")
+        raise ArgumentError(f"com_box: expected numbers, infinite where there is no bound, got nan: {shown(box)}")
     for name, (lo, hi) in zip(robot.body_names, corners):
         if (lo > hi).any():
             raise SolverError(f"body {name!r}: com_box: lower corner {lo} above upper {hi}")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import exactly, flag, instance, listed, number, path_of
+from geomctrl.arguments import exactly, flag, instance, listed, number, path_of, shown
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.files import read_toml
 from geomctrl.mechanism import capsules as distances
@@ -57,7 +57,7 @@ class Surroundings:
         if self.capsules is not None:
             capsules = tuple(listed("capsules", self.capsules))
             if not capsules or not all(isinstance(c, Capsule) for c in capsules):
-                raise ArgumentError(f"capsules: expected Capsules, one at least, got {self.capsules!r:.80}")
+                raise ArgumentError(f"capsules: expected Capsules, one at least, got {shown(self.capsules)}")
             put(self, "capsules", capsules)
 
     def of(self, robot: Robot) -> tuple[Capsule, ...]:
@@ -105,7 +105,7 @@ def load_surroundings(path: str | Path, robot: Robot) -> Surroundings:
 def _capsule(table: Any, robot: Robot) -> Capsule:
     keys = ("frame", "start", "end", "radius")
     if not isinstance(table, dict) or set(table) != set(keys):
-        raise ArgumentError(f"capsule: expected the keys {', '.join(keys)}, got {table!r:.80}")
+        raise ArgumentError(f"capsule: expected the keys {', '.join(keys)}, got {shown(table)}")
     return capsule(robot, table["frame"], table["start"], table["end"], table["radius"])
 
 

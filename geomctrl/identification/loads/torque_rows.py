@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from geomctrl.arguments import instance
+from geomctrl.arguments import instance, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.estimators import Estimate
@@ -324,7 +324,7 @@ def _known(robot: Robot, identified: Any, model: RegressorModel | None) -> Known
         raise ArgumentError("model: the one of `identified` is used; give one of the two")
     if isinstance(identified, Estimate):
         if identified.model.robot.joint_names != robot.joint_names:
-            raise ArgumentError(f"identified: expected an estimate of {robot.name!r}, got {identified!r:.80}")
+            raise ArgumentError(f"identified: expected an estimate of {robot.name!r}, got {shown(identified)}")
         return Known(identified.model, identified.x, f"identified by {identified.method!r}")
     extra = instance("identified", identified, Mapping, "an Estimate, what load_extra reads of a robot.json, or None")
     return _of_extra(robot, extra)

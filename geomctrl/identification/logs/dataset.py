@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import instance, path_of
+from geomctrl.arguments import instance, path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 from geomctrl.identification.errors import DataError
@@ -237,7 +237,7 @@ class Dataset(Samples):
         """
         file_options = Reading(keys, **options)
         if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(x, str) for x in names):
-            raise ArgumentError(f"names: expected one a joint, got {names!r:.60}")
+            raise ArgumentError(f"names: expected one a joint, got {shown(names)}")
         if label is not None:
             instance("label", label, str, "words")
         if not isinstance(source, Mapping):
@@ -245,7 +245,7 @@ class Dataset(Samples):
             recording = recorded(path, file_options.topic)
             return cls._of_recording(recording, file_options, label or path.stem, names)
         if not all(isinstance(name, str) for name in source):
-            raise ArgumentError(f"source: expected arrays by name, got {source!r:.60}")
+            raise ArgumentError(f"source: expected arrays by name, got {shown(source)}")
         recording = Recording(label or "log", source, "array")
         return cls._of_recording(recording, file_options, recording.label, names)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geomctrl.arguments import number
+from geomctrl.arguments import number, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
@@ -252,7 +252,7 @@ def select(data: Log, keep: np.ndarray, label: str | None = None) -> Log:
 
 def _check_label(label: object) -> None:
     if label is not None and not isinstance(label, str):
-        raise ArgumentError(f"label: expected words, got {label!r:.60}")
+        raise ArgumentError(f"label: expected words, got {shown(label)}")
 
 
 def rows(data: Samples, indices: slice | np.ndarray) -> dict[str, np.ndarray]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from geomctrl.arguments import count, instance, number
+from geomctrl.arguments import count, instance, number, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
@@ -183,16 +183,16 @@ def _mask(label, mask_or_none, shape):
 def _check_words(x: Samples) -> None:
     """Check the fields that are not arrays."""
     if not isinstance(x.label, str):
-        raise ArgumentError(f"label: expected words, got {x.label!r:.60}")
+        raise ArgumentError(f"label: expected words, got {shown(x.label)}")
     instance("processing", x.processing, Processing, "what filters record, a Processing")
     count("stride", x.stride, 1)
     for name, kind in (("names", str), ("gaps", (int, np.integer)), ("history", str)):
         value = getattr(x, name)
         if not isinstance(value, (tuple, list)) or not all(isinstance(y, kind) for y in value):
-            raise ArgumentError(f"{name}: expected a tuple, got {value!r:.60}")
+            raise ArgumentError(f"{name}: expected a tuple, got {shown(value)}")
     if x.band is not None:
         if not isinstance(x.band, tuple) or len(x.band) != 2:
-            raise ArgumentError(f"band: expected (cut-off [Hz], order) or None, got {x.band!r:.60}")
+            raise ArgumentError(f"band: expected (cut-off [Hz], order) or None, got {shown(x.band)}")
         number("band: cut-off", x.band[0], "a number > 0", lambda f: f > 0.0)
         count("band: order", x.band[1], 1)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, choice, count, flag, function, instance, listed, number, path_of
+from geomctrl.arguments import checked, choice, count, flag, function, instance, listed, number, path_of, shown
 from geomctrl.control.friction.model import FrictionModel
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.files import read_toml
@@ -55,7 +55,7 @@ class Column:
 
     def __post_init__(self):
         instance("name", self.name, str, "words")
-        function("torque", self.torque, "(q, v, a)")
+        function("torque", self.torque, "(q, v, a)", 3)
         flag("positive", self.positive)
         number("initial", self.initial)
 
@@ -189,7 +189,7 @@ def load_columns(path: str | Path, robot: Robot) -> list[Column]:
     instance("robot", robot, Robot, "a geomctrl.Robot")
     tables = read_toml(path).get("column", [])
     if not isinstance(tables, list) or not all(isinstance(x, dict) for x in tables):
-        raise ArgumentError(f"{path}: column: expected tables [[column]], got {tables!r:.60}")
+        raise ArgumentError(f"{path}: column: expected tables [[column]], got {shown(tables)}")
     return [_column(f"{path}: [[column]] {x.get('name', k + 1)!r}", x, robot) for k, x in enumerate(tables)]
 
 
@@ -204,7 +204,7 @@ def _column(label: str, table: Mapping[str, Any], robot: Robot) -> Column:
         raise ArgumentError(f"{label}: joint: expected one of {', '.join(robot.dof_names)}, got {table['joint']!r}")
     where = table.get("where", {})
     if not isinstance(where, dict):
-        raise ArgumentError(f"{label}: where: expected a table of formulas, got {where!r:.60}")
+        raise ArgumentError(f"{label}: where: expected a table of formulas, got {shown(where)}")
     joint = robot.dof_names.index(table["joint"])
     names = {*CONSTANTS, *_state(joint, *np.zeros((3, 1, robot.nv)))}
     steps: list[tuple[str, ast.expr]] = []
@@ -239,11 +239,11 @@ def _formula(label: str, text: Any, names: set[str]) -> ast.expr:
     if isinstance(text, (int, float)) and not isinstance(text, bool):
         text = repr(float(text))
     if not isinstance(text, str):
-        raise ArgumentError(f"{label}: expected a number or a formula, got {text!r:.60}")
+        raise ArgumentError(f"{label}: expected a number or a formula, got {shown(text)}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise ArgumentError(f"{label}: expected a formula, got {text!r:.80}: {getattr(error, 'msg', error)}") from None
+        raise ArgumentError(f"{label}: expected a formula, got {shown(text)}: {getattr(error, 'msg', error)}") from None
     called = {id(x.func) for x in ast.walk(tree) if isinstance(x, ast.Call)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and id(node) not in called and node.id not in names:
@@ -253,7 +253,7 @@ def _formula(label: str, text: Any, names: set[str]) -> ast.expr:
         if not _is_arithmetic(node):
             raise ArgumentError(
                 f"{label}: expected arithmetic and {', '.join(FUNCTIONS)}, got {ast.unparse(node)!r:.60} in"
-                f" {text!r:.80}"
+                f" {shown(text)}"
             )
     return tree
 
@@ -347,7 +347,7 @@ def chosen_actuators(kind: str, chosen: bool | Sequence[int], n: int, driven: np
         numbers = np.zeros(1)
     outside = numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= n)
     if numbers.ndim > 1 or outside:
-        raise ArgumentError(f"{kind}: expected actuator numbers from 0 to {n - 1}, got {chosen!r:.60}")
+        raise ArgumentError(f"{kind}: expected actuator numbers from 0 to {n - 1}, got {shown(chosen)}")
     return numbers.astype(int)
 
 

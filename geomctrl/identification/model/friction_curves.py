@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, exactly, function, instance, listed, number
+from geomctrl.arguments import checked, choice, exactly, function, instance, listed, number, shown
 from geomctrl.control.friction.model import FrictionModel
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import ExcitationError
@@ -117,7 +117,7 @@ def fit_curves(
 def _bounds(bounds) -> tuple[float, float]:
     low, high = checked("bounds", bounds, (2,), finite=False).ravel()[:2].tolist()
     if np.ndim(bounds) != 1 or not 0.0 <= low < high:
-        raise ArgumentError(f"bounds: expected two speeds, 0 <= low < high, got {bounds!r:.60}")
+        raise ArgumentError(f"bounds: expected two speeds, 0 <= low < high, got {shown(bounds)}")
     return low, high
 
 
@@ -276,10 +276,10 @@ def fit_friction(
     """
     from scipy.optimize import least_squares  # slow to import
 
-    function("make", make, "of the parameters (p,)")
+    function("make", make, "of the parameters (p,)", 1)
     first = checked("start", start, ())
     if first.ndim != 1 or not first.size or (first <= 0.0).any():
-        raise ArgumentError(f"start: expected parameters (p,) > 0, got {start!r:.80}")
+        raise ArgumentError(f"start: expected parameters (p,) > 0, got {shown(start)}")
     t, v, load = _motion(t, v, load)
     torque = exactly("torque", torque, v.shape)
     instance("make", make(first), FrictionModel, "a function that returns a FrictionModel").check(v.shape[1])
@@ -305,7 +305,7 @@ def _motion(t: ArrayLike, v: ArrayLike, load: ArrayLike | None) -> tuple[np.ndar
     """t (N,), v and load (N, nv), checked."""
     times = checked("t", t, ())
     if times.ndim != 1 or len(times) < 2 or not (np.diff(times) > 0.0).all():
-        raise ArgumentError(f"t: expected times (N,) that increase, got {t!r:.80}")
+        raise ArgumentError(f"t: expected times (N,) that increase, got {shown(t)}")
     velocities = checked("v", v, ())
     if velocities.ndim != 2 or len(velocities) != len(times):
         raise ArgumentError(f"v: expected shape ({len(times)}, nv), got {velocities.shape}")

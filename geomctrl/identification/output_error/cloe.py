@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import choice, count, flag, listed, number
+from geomctrl.arguments import choice, count, flag, listed, number, shown
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.identification.estimators.estimate import Uncertainty
 from geomctrl.identification.estimators.least_squares import finish
@@ -212,7 +212,7 @@ def cloe(
     setup = experiment(model, logs, loop)
     wanted = tuple(choice("gains", name, setup.loop.gains or ("none of this loop",)) for name in listed("gains", gains))
     if len(set(wanted)) < len(wanted):
-        raise ArgumentError(f"gains: expected each once, got {gains!r:.60}")
+        raise ArgumentError(f"gains: expected each once, got {shown(gains)}")
     iterations = count("iterations", iterations, 1)
     tolerance = number("tolerance", tolerance, "a number > 0", lambda x: x > 0.0)
     unknown = Unknowns(setup, x0, wanted, flag("delay", delay), flag("positions", positions))

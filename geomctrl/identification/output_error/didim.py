@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import choice, count, number
+from geomctrl.arguments import choice, count, number, shown
 from geomctrl.errors import ArgumentError, ModelError, SimulationError
 from geomctrl.identification.estimators import ESTIMATORS, fit
 from geomctrl.identification.logs import filters
@@ -46,7 +46,7 @@ def didim(
     iterations, decimate = count("iterations", iterations, 1), count("decimate", decimate, 1)
     tolerance = number("tolerance", tolerance, "a number > 0", lambda x: x > 0.0)
     if not isinstance(options, Mapping | None) or not all(isinstance(name, str) for name in options or ()):
-        raise ArgumentError(f"options: expected a dict by name, or None, got {options!r:.60}")
+        raise ArgumentError(f"options: expected a dict by name, or None, got {shown(options)}")
     settle = number("settle", settle, "seconds >= 0", lambda x: x >= 0.0)
     band = None
     if cutoff is not None:

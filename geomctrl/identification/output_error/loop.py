@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, function, instance, listed, number, one_or_each
+from geomctrl.arguments import checked, choice, function, instance, listed, number, one_or_each, shown
 from geomctrl.control.compiled.law_slopes import law_slopes
 from geomctrl.control.contracts import (
     Command,
@@ -169,7 +169,7 @@ class ServoLoop:
     torque: str = "commanded"
 
     def __post_init__(self):
-        function("reference", self.reference, "t -> Desired(q, v, a)")
+        function("reference", self.reference, "t -> Desired(q, v, a)", 1)
         for name in GAINS:
             x = checked(name, getattr(self, name), ())
             if x.ndim > 1 or not x.size:
@@ -278,7 +278,7 @@ def loops_of(value: Any, n: int) -> list[Any]:
         raise ArgumentError(f"loop: expected one, or {n}, one a log, got {len(loops)}")
     for loop in loops:
         if not all(hasattr(loop, name) for name in ("period", "delay", "torque", "gains", "_running")):
-            raise ArgumentError(f"loop: expected a ServoLoop or a ControllerLoop, got {loop!r:.60}")
+            raise ArgumentError(f"loop: expected a ServoLoop or a ControllerLoop, got {shown(loop)}")
         if (loop.period, loop.delay, loop.torque) != (loops[0].period, loops[0].delay, loops[0].torque):
             raise ArgumentError("loop: expected the same period, delay and torque for every log")
         same = all(np.array_equal(x, loops[0].gains.get(name)) for name, x in loop.gains.items())
@@ -351,7 +351,7 @@ class _Law:
     def command(self, k, q, v, z):
         command = self.law(float(self.t[k]), q, v, None if self.stateless else z)
         if not isinstance(command, Command) or np.shape(command.tau) != (self.n,):
-            raise SimulationError(f"controller: expected a Command of {self.n} torques, got {command!r:.80}")
+            raise SimulationError(f"controller: expected a Command of {self.n} torques, got {shown(command)}")
         after = z if command.z_next is None else command.z_next
         return command.tau, after if command.z_rate is None else after + self.loop.period * command.z_rate
 

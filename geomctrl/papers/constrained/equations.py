@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import FLOAT64, checked, choice, number
+from geomctrl.arguments import FLOAT64, checked, choice, number, shown
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.integrators.march import OFF_GROUP
 from geomctrl.kernels.maximal import AXES, D_A, D_B, LENGTH, R_B
@@ -53,7 +53,7 @@ class Index1System(ABC):
         self.constraints = constraints
         self.names = checked_names("constraint", self.constraints, Constraint)
         if stabilisation is not None and not isinstance(stabilisation, Baumgarte | GGL):
-            raise ArgumentError(f"stabilisation: expected None, Baumgarte or GGL, got {stabilisation!r:.80}")
+            raise ArgumentError(f"stabilisation: expected None, Baumgarte or GGL, got {shown(stabilisation)}")
         self.stabilisation = stabilisation
         self._table = set_up_rows(bodies, poses, self.constraints)
         self._owner = self._table.owner
@@ -305,7 +305,7 @@ class Index1System(ABC):
         except ValueError:
             mask = np.zeros(0)
         if mask.dtype != bool or mask.shape != self.velocities or np.ma.is_masked(free):
-            raise ArgumentError(f"free: expected booleans of shape {self.velocities}, got {free!r:.80}")
+            raise ArgumentError(f"free: expected booleans of shape {self.velocities}, got {shown(free)}")
         mask, (M, J) = mask.ravel(), self._dense(rows)
         root = np.linalg.cholesky(np.linalg.inv(M[np.ix_(mask, mask)]))
         change = np.zeros(mask.size)

@@ -44,7 +44,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl import integrators
-from geomctrl.arguments import choice, flag, instance, number
+from geomctrl.arguments import choice, flag, instance, number, shown
 from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError
 from geomctrl.integrators.explicit import Explicit
 from geomctrl.integrators.march import March, Step, collect
@@ -100,7 +100,7 @@ def integrate_index3(
     IntegrationError, with the solution so far, when a user's function fails or an iteration does not converge: halve h.
     """
     if not isinstance(system, ConstrainedSystem):
-        raise ArgumentError(f"system: expected a ConstrainedSystem, got {system!r:.80}")
+        raise ArgumentError(f"system: expected a ConstrainedSystem, got {shown(system)}")
     rho = number("rho", rho, "a number in [0, 1]", lambda x: 0.0 <= x <= 1.0)
     if system.stabilisation is not None:
         raise ArgumentError("system: generalized-alpha keeps the constraints itself, expected stabilisation=None")

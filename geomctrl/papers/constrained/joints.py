@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import checked, function, listed, number, require_rotation
+from geomctrl.arguments import checked, function, listed, number, require_rotation, shown
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.lie.groups import SE3, SO3xR3
 from geomctrl.mechanism import inertia as _inertia
@@ -43,7 +43,7 @@ class ConstrainedBody:
 
     def __post_init__(self):
         if not isinstance(self.name, str):
-            raise ArgumentError(f"body {self.name!r:.40}: name: expected a string")
+            raise ArgumentError(f"body {shown(self.name)}: name: expected a string")
         checked_parameters(self)
         checked_pose(f"body {self.name!r}: pose", self.pose)
         if self.group is not None:
@@ -110,14 +110,14 @@ class Constraint:
 
     def __post_init__(self):
         if not isinstance(self.name, str):
-            raise ArgumentError(f"constraint {self.name!r:.40}: name: expected a string")
+            raise ArgumentError(f"constraint {shown(self.name)}: name: expected a string")
         if not isinstance(self.bodies, str) and isinstance(
             self.bodies, Sequence
         ):  # a string is not a sequence of names
             object.__setattr__(self, "bodies", tuple(self.bodies))
         label, kinds = f"constraint {self.name!r}", (*LOWER_PAIRS, "distance", "holonomic")
         if not isinstance(self.kind, str) or self.kind not in kinds:
-            raise ModelError(f"{label}: kind: expected one of {', '.join(kinds)}, got {self.kind!r:.80}")
+            raise ModelError(f"{label}: kind: expected one of {', '.join(kinds)}, got {shown(self.kind)}")
         if self.kind != "holonomic" and len(bodies_of(self)) != 2:
             raise ModelError(f"{label}: bodies: expected two, got {self.bodies!r}")
         if not bodies_of(self):
@@ -128,7 +128,7 @@ class Constraint:
         chosen = HolonomicFunctions(None, None) if self.functions is None else self.functions
         if not isinstance(chosen, HolonomicFunctions):
             raise ArgumentError(
-                f"{label}: functions: expected those of `Constraint.holonomic`, got {self.functions!r:.80}"
+                f"{label}: functions: expected those of `Constraint.holonomic`, got {shown(self.functions)}"
             )
         function(f"{label}: function", chosen.function, "function(poses)")
         function(f"{label}: jacobian", chosen.jacobian, "jacobian(poses)")
@@ -173,7 +173,7 @@ def checked_items(name, items):
 def bodies_of(c):
     """The names of the bodies of a constraint."""
     if not isinstance(c.bodies, tuple) or not all(isinstance(name, str) for name in c.bodies):
-        raise ArgumentError(f"constraint {c.name!r}: bodies: expected a tuple of names, got {c.bodies!r:.80}")
+        raise ArgumentError(f"constraint {c.name!r}: bodies: expected a tuple of names, got {shown(c.bodies)}")
     return c.bodies
 
 
@@ -182,7 +182,7 @@ def checked_names(noun, items, kind):
     for i, item in enumerate(items):
         if not isinstance(item, kind):
             of = "bodies" if noun == "body" else "constraints"
-            raise ArgumentError(f"{of}: {noun} {i}: expected a {kind.__name__}, got {item!r:.80}")
+            raise ArgumentError(f"{of}: {noun} {i}: expected a {kind.__name__}, got {shown(item)}")
         if item.name in names or (noun == "body" and item.name == WORLD):
             raise ModelError(f"{noun} {item.name!r}: the name is taken")
         names.append(item.name)
@@ -192,7 +192,7 @@ def checked_names(noun, items, kind):
 def checked_group(body, default):
     group = default if body.group is None else body.group
     if not isinstance(group, SE3 | SO3xR3):
-        raise ArgumentError(f"body {body.name!r}: group: expected SE3() or SO3xR3(), got {group!r:.80}")
+        raise ArgumentError(f"body {body.name!r}: group: expected SE3() or SO3xR3(), got {shown(group)}")
     return group
 
 
@@ -214,7 +214,7 @@ def checked_parameters(body):
 def checked_pose(label, pose):
     T = np.eye(4) if pose is None else checked(label, pose, (4, 4)).copy()
     if T.shape != (4, 4) or np.abs(T[3] - (0.0, 0.0, 0.0, 1.0)).max() > 0.0:
-        raise ArgumentError(f"{label}: expected one 4x4 transform, got {pose!r:.80}")
+        raise ArgumentError(f"{label}: expected one 4x4 transform, got {shown(pose)}")
     require_rotation(label, T[:3, :3])
     return T
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
-from geomctrl.arguments import checked, instance, number
+from geomctrl.arguments import checked, instance, number, shown
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import maximal as kernels
 from geomctrl.lie.groups import Product, Rn
@@ -72,7 +72,7 @@ class ClosedLoops(Index1System):
         reference: ArrayLike | None = None,
     ):
         if torque is not None and not callable(torque):
-            raise ArgumentError(f"torque: expected a function torque(t, q, v) or None, got {torque!r:.80}")
+            raise ArgumentError(f"torque: expected a function torque(t, q, v) or None, got {shown(torque)}")
         instance("robot", robot, Robot, "a geomctrl.Robot")
         self.robot, self.torque = robot, torque
         constraints = checked_items("constraints", constraints)

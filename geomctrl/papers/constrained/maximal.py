@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 
-from geomctrl.arguments import block_diagonal, checked, number, require_rotation
+from geomctrl.arguments import block_diagonal, checked, number, require_rotation, shown
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import maximal
 from geomctrl.kernels import maximal as kernels
@@ -123,7 +123,7 @@ class ConstrainedSystem(Index1System):
         self.reference = np.array([checked_pose(f"body {b.name!r}: pose", b.pose) for b in self.bodies])
         super().__init__(self.body_names, self.reference, checked_items("constraints", constraints), stabilisation)
         if wrench is not None and not callable(wrench):
-            raise ArgumentError(f"wrench: expected a function wrench(t, poses, twists) or None, got {wrench!r:.80}")
+            raise ArgumentError(f"wrench: expected a function wrench(t, poses, twists) or None, got {shown(wrench)}")
         self.wrench = wrench
         self.gravity = checked("gravity", gravity, (3,)).copy()
         if self.gravity.shape != (3,):

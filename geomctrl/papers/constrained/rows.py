@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+from geomctrl.arguments import shown
 from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
 from geomctrl.kernels.maximal import ALONG, AXES, D_A, D_B, DATA, DISTANCE, LENGTH, MEET, R_A, R_B, USER
 from geomctrl.lie import se3
@@ -159,7 +160,7 @@ def check_user(c, reference, numbers):
     poses = reference[list(numbers)]
     g = _numbers(label, "function", c.functions.function(poses))
     if g.ndim != 1 or not g.size or not np.isfinite(g).all():
-        raise ArgumentError(f"{label}: function: expected (r,) finite numbers, got {g!r:.80}")
+        raise ArgumentError(f"{label}: function: expected (r,) finite numbers, got {shown(g)}")
     J = user_array(label, "jacobian", c.functions.jacobian(poses), (len(g), k, 6))
     numeric = np.zeros_like(J)
     for i in range(k):
@@ -206,14 +207,14 @@ def _numbers(label, argument, value):
     try:
         return np.array(value, dtype=float)
     except (TypeError, ValueError):
-        raise ArgumentError(f"{label}: {argument}: expected numbers, got {value!r:.80}") from None
+        raise ArgumentError(f"{label}: {argument}: expected numbers, got {shown(value)}") from None
 
 
 def user_array(label, name, value, shape):
     """value as a new array of that shape: a user's function may reuse its buffer."""
     a = _numbers(label, name, value)
     if a.shape != shape or not np.isfinite(a).all():
-        raise ArgumentError(f"{label}: {name}: expected finite numbers of shape {shape}, got {a.shape} {value!r:.60}")
+        raise ArgumentError(f"{label}: {name}: expected finite numbers of shape {shape}, got {a.shape} {shown(value)}")
     return a
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import exactly, number
+from geomctrl.arguments import exactly, number, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.curvature import christoffel_symbols
 from geomctrl.mechanism import configuration, inertia
@@ -78,7 +78,7 @@ def domain_of(robot: Mechanism, box: tuple[ArrayLike, ArrayLike] | None) -> Doma
         return Domain(robot, np.array(robot.limits.lower), np.array(robot.limits.upper))
     is_sequence = isinstance(box, (tuple, list)) or (isinstance(box, np.ndarray) and box.ndim > 0)
     if not is_sequence or len(box) != 2:
-        raise ArgumentError(f"box: expected (lower, upper), ({robot.nv},) each, got {box!r:.80}")
+        raise ArgumentError(f"box: expected (lower, upper), ({robot.nv},) each, got {shown(box)}")
     lower, upper = (exactly(f"box: {x}", a, (robot.nv,), finite=False) for x, a in zip(("lower", "upper"), box))
     for name, low, high in zip(robot.dof_names, lower, upper):
         if not low <= high or low == np.inf or high == -np.inf:

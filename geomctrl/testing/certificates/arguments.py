@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, number
+from geomctrl.arguments import checked, number, shown
 from geomctrl.control.contracts import require_controller, started
 from geomctrl.control.friction import Friction
 from geomctrl.control.plant import Plant
@@ -73,17 +73,17 @@ def half_widths(name: str, pair: Any, robot: Robot) -> np.ndarray:
     """Positive lengths of q and of v, as one array (2 nv,)."""
     expected = f"{name}: expected a pair (q, v) of half widths, numbers or ({robot.nv},) each, positive and finite"
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise ArgumentError(f"{expected}; got {pair!r:.80}")
+        raise ArgumentError(f"{expected}; got {shown(pair)}")
     try:
         parts = [np.asarray(x, float) for x in pair]
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{expected}; got {pair!r:.80}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"{expected}; got {shown(pair)}") from None
     if any(x.shape not in ((), (robot.nv,)) for x in parts):
-        raise ArgumentError(f"{expected}; got {pair!r:.80}")
+        raise ArgumentError(f"{expected}; got {shown(pair)}")
     parts = [np.broadcast_to(x, (robot.nv,)) for x in parts]
     half = np.concatenate(parts)
     if not (np.isfinite(half).all() and (half > 0.0).all()):
-        raise ArgumentError(f"{expected}; got {pair!r:.80}")
+        raise ArgumentError(f"{expected}; got {shown(pair)}")
     return half
 
 
@@ -100,7 +100,7 @@ def parameter_intervals(parameters: Any, robot: Robot) -> tuple[np.ndarray, np.n
         lo, hi = (checked("parameters", x, p.shape) for x in parameters)
         if lo.shape != p.shape or hi.shape != p.shape or not (lo <= hi).all():
             raise ArgumentError(
-                f"parameters: expected two arrays {p.shape}, smallest and largest values, got {parameters!r:.80}"
+                f"parameters: expected two arrays {p.shape}, smallest and largest values, got {shown(parameters)}"
             )
         return lo.ravel(), hi.ravel()
     share = number("parameters", parameters, "a share, not negative, such as 0.2 for 20 %", lambda x: x >= 0.0)

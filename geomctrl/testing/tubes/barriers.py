@@ -152,7 +152,7 @@ def certify_barrier(
     >>> certificate.status, certificate.invariant
     ('proved', True)
     """
-    problem = _Barrier(function("barrier", barrier, "a function (t, q, v, z, plant)"), controller, plant, parameters)
+    problem = _Barrier(function("barrier", barrier, "a function (t, q, v, z, plant)", 5), controller, plant, parameters)
     lower, upper = problem.box("box", box)
     with progress_function(progress, "certifying") as report:
         return problem.certificate(lower, upper, budget_of(budget), report)

@@ -34,11 +34,6 @@ def checked_plant(plant: Any) -> Plant:
     require_vectors("plant", plant.robot)
     if plant.switches:
         raise ArgumentError(f"plant: expected a plant that does not change, got changes at {list(plant.switches)}")
-    if plant._coulomb:
-        raise ArgumentError(
-            "plant: expected no Coulomb friction, because its torque jumps where a joint comes to rest;"
-            " viscous friction is possible"
-        )
     if plant.sensors:
         raise ArgumentError("plant: expected no sensors, got some: enclose the law with the true state")
     return plant
@@ -89,7 +84,7 @@ class LoopEquations:
             numbers = np.asarray(arrays[name], object).ravel()
             if int(index[:-1]) < len(numbers):
                 return numbers[int(index[:-1])]
-        raise ArgumentError(f"signal: expected {SIGNALS}, got {signal!r:.60}")
+        raise ArgumentError(f"signal: expected {SIGNALS}, got {shown(signal)}")
 
     def dynamics(self) -> Dynamics:
         good = [] if self.loop.good is True else [self.loop.good]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import number
+from geomctrl.arguments import number, shown
 from geomctrl.control.compiled.proving import NUMBERS, STATE, TIME, TracedClosedLoop, trace_closed_loop
 from geomctrl.control.plant import Plant
 from geomctrl.control.progress import progress_function
@@ -213,9 +213,9 @@ class _SampledLoop:
         self.plant, self.controller, box = checked_plant(plant), controller, box_of(box)
         require_autonomous(controller, self.plant)
         if box.times is not None:
-            raise ArgumentError(f"box: expected a Box without `times`, got {box!r:.80}")
+            raise ArgumentError(f"box: expected a Box without `times`, got {shown(box)}")
         if not hasattr(controller, "lyapunov"):
-            raise ArgumentError(f"controller: expected one with lyapunov(t, q, v, z, plant), got {controller!r:.60}")
+            raise ArgumentError(f"controller: expected one with lyapunov(t, q, v, z, plant), got {shown(controller)}")
         robot = self.plant.robot
         self.n = robot.nv
         q_d = equilibrium_of(controller, robot, box.equilibrium)

@@ -42,8 +42,8 @@ def reach(
     Parameters
     ----------
     plant : Plant or Robot
-        The true robot, with joints whose configurations are vectors, without Coulomb friction, sensors, changes and
-        states of its own.
+        The true robot, with joints whose configurations are vectors, without sensors, changes and states of its own.
+        A small `smoothing` of Coulomb friction needs short steps.
     controller : Controller
         A controller in continuous time.
     initial_box : pair of arrays (2 nv,) or (2 nv + nz,)

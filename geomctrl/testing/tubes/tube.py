@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, listed, number
+from geomctrl.arguments import checked, count, listed, number, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.testing.certificates.certificate import PROVED, REFUTED, UNDECIDED
 
@@ -175,7 +175,7 @@ class Tube:
             For a function that can not be traced.
         """
         if not (isinstance(signal, str) or callable(signal)):
-            raise ArgumentError(f"signal: expected {SIGNALS}, got {signal!r:.60}")
+            raise ArgumentError(f"signal: expected {SIGNALS}, got {shown(signal)}")
         lowest, highest = _limits(lower, upper)
         first = self._checked_time("start", start)
         last = self.t_end if end is None else self._checked_time("end", end)
@@ -284,7 +284,7 @@ class Tube:
             signals = names[: 2 * nv] if nv <= 3 else names[:nv]
         signals = listed("signals", signals, f"a list of {', '.join(names)}")
         if not signals or not all(isinstance(x, str) and x in names for x in signals):
-            raise ArgumentError(f"signals: expected some of {', '.join(names)}, got {signals!r:.80}")
+            raise ArgumentError(f"signals: expected some of {', '.join(names)}, got {shown(signals)}")
         rows = [names.index(x) for x in signals]
         samples = count("samples", samples, 0, MAX_SAMPLES)
         curves = None
@@ -359,8 +359,8 @@ def _with_time(x: np.ndarray) -> np.ndarray:
 def pair_of(name: str, pair: Any, shape: tuple[int, ...], finite: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """(lower, upper), arrays of a shape with lower <= upper."""
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise ArgumentError(f"{name}: expected a pair (lower, upper) of arrays {shape}, got {pair!r:.80}")
+        raise ArgumentError(f"{name}: expected a pair (lower, upper) of arrays {shape}, got {shown(pair)}")
     lower, upper = (checked(name, x, shape, finite) for x in pair)
     if lower.shape != shape or upper.shape != shape or not (lower <= upper).all():
-        raise ArgumentError(f"{name}: expected arrays {shape} with lower <= upper, got {pair!r:.120}")
+        raise ArgumentError(f"{name}: expected arrays {shape} with lower <= upper, got {shown(pair)}")
     return lower, upper

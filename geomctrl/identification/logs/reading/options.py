@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from geomctrl.arguments import checked, count, flag, instance, listed, number
+from geomctrl.arguments import checked, count, flag, instance, listed, number, shown
 from geomctrl.errors import ArgumentError
 
 from .recording import real
@@ -159,7 +159,7 @@ class Reading:
                     [x] if isinstance(x, str) else listed(f"{option_name}: {name}", x, "a name or a list of names")
                 )
                 if not several or not all(isinstance(k, str) for k in several):
-                    raise ArgumentError(f"{option_name}: {name}: expected a name or a list of names, got {x!r:.80}")
+                    raise ArgumentError(f"{option_name}: {name}: expected a name or a list of names, got {shown(x)}")
         if self.mapping is not None:
             instance("mapping", self.mapping, JointMapping, "a JointMapping")
         if self.rate is not None:
@@ -170,13 +170,13 @@ class Reading:
             for name in (names := listed("joints", self.joints)):
                 instance("joints", name, str, "names")
             if len(set(names)) != len(names) or not names:
-                raise ArgumentError(f"joints: expected different names, one a joint, got {names!r:.80}")
+                raise ArgumentError(f"joints: expected different names, one a joint, got {shown(names)}")
         if self.topic is not None:
             instance("topic", self.topic, str, "a name")
         if self.current_gains is not None:
             gains = checked("current_gains", self.current_gains, ())
             if gains.ndim > 1 or not gains.size or not gains.all():
-                raise ArgumentError(f"current_gains: expected N m/A, one or one a joint, not 0, got {gains!r:.80}")
+                raise ArgumentError(f"current_gains: expected N m/A, one or one a joint, not 0, got {shown(gains)}")
         for episode in () if self.episodes is None else listed("episodes", self.episodes):
             count("episodes", episode)
         if self.episodes is not None and not len(self.episodes):

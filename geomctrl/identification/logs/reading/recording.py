@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked
+from geomctrl.arguments import checked, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
@@ -71,7 +71,7 @@ def real(label: str, name: str, value: Any) -> np.ndarray:
     try:
         return np.array(checked(name, value, (), finite=False))
     except ArgumentError:
-        raise DataError(f"{label}: {name}: expected real numbers, got {value!r:.60}") from None
+        raise DataError(f"{label}: {name}: expected real numbers, got {shown(value)}") from None
 
 
 def booleans(name: str, value: Any) -> np.ndarray:
@@ -81,7 +81,7 @@ def booleans(name: str, value: Any) -> np.ndarray:
     except ValueError:
         x = np.empty(0)
     if x.dtype != bool or np.ma.is_masked(value):
-        raise ArgumentError(f"{name}: expected booleans, got {value!r:.60}")
+        raise ArgumentError(f"{name}: expected booleans, got {shown(value)}")
     return x
 
 
