@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import flag, number, shown
-from geomctrl.control.plant import Plant, plant_of
+from geomctrl.arguments import flag, shown
+from geomctrl.control.plant import Plant
 from geomctrl.control.progress import progress_function
 from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
-from geomctrl.tracing.proofs.identities import degree_in
-from geomctrl.tracing.proofs.interpreted import enclosed
-from geomctrl.tracing.proofs.substitution import substituted
-from geomctrl.tracing.symbols import add, mul, neg, sub
 
-from .certificates import arguments, validity
-from .certificates.arguments import half_axes, half_widths, share
-from .certificates.branching import Outcome, Progress, Task, no_progress
-from .certificates.certificate import PROVED, REFUTED, UNDECIDED, Claim, LyapunovCertificate, Violation
-from .certificates.conditions import NEGLIGIBLE, Conditions
-from .certificates.equations import equations
-from .certificates.level_sets import (
-    largest_level,
-    least_on_boundary,
-    lower_value,
-    lowest_violation,
-    max_in_ball,
-)
-from .certificates.quadratic import Bounds, Boxes, lengths
-from .certificates.running import ProofRunner
-from .certificates.searching import LargestExcess, search, zero_on_surface
-from .evidence import record
-from .settings import Box, Budget, box_of, budget_of
-
-PHYSICAL_INERTIAS_NOTE = "each body of the true robot has a positive definite inertia that a rigid body can have"
-STABLE = "so it is stable; attraction also needs LaSalle's theorem: no other motion stays in {which} = 0"
-UNLIKELY_BOXES = 4_000  # budget for an inequality that is probably undecidable
-SHELL_FRACTION = 0.1  # fraction of the box beyond which V and V' must not vanish
+from .certificates.certificate import LyapunovCertificate
+from .certificates.request import CertificateRequest
+from .settings import Box, Budget, box_of
 
 
 @named_arguments()
@@ -69,7 +43,7 @@ def certify_lyapunov(
         The nominal model.
     box : Box, or a pair (q, v)
         The states, as a `Box` or as half widths [rad or m, rad/s or m/s]; tracking errors about a moving reference. If
-        that is a sinusoid of one frequency, the claim is about all times, otherwise a `Box` with `times` is needed.
+        that is a sum of sinusoids, the claim is about all times, otherwise a `Box` with `times` is needed.
     outside : float or pair (q, v), optional
         Claim the decrease of V only outside the ellipsoid with these half axes; a number r means (r, r / 0.2 s). By
         default it is claimed everywhere, with V' <= offset at the equilibrium. An uncertain model needs `outside` or
@@ -178,244 +152,3 @@ def region_of_attraction(
     if certificate.proved:
         asked.within_level(certificate)
     return asked.recorded(certificate)
-
-
-class CertificateRequest(Conditions):
-    """The claims of a certificate, with checked arguments and the equations of the loop."""
-
-    def __init__(
-        self, controller: Any, plant: Any, box: Any, outside: Any, parameters: Any, rate: float, offset: float,
-        budget: Any,
-    ):  # fmt: skip
-        claim = controller, plant, box, outside, parameters, rate, offset, 1
-        plant, box, self.budget = plant_of("plant", plant, state=False), box_of(box), budget_of(budget)
-        self.run = ProofRunner(self.budget, (CertificateRequest, claim), self.statements)
-        robot, times, self.seed = plant.robot, box.times, self.budget.seed
-        arguments.require_autonomous(controller, plant)
-        self.desired = None if box.equilibrium is not None else arguments.moving_reference(controller)
-        moving = self.desired is not None
-        q_d = np.zeros(robot.nv) if moving else arguments.equilibrium_of(controller, robot, box.equilibrium)
-        half, p_lo, p_hi = half_widths("box", (box.q, box.v), robot), *arguments.parameter_intervals(parameters, robot)
-        self.ball = None if outside is None else half_axes(outside, robot)
-        if self.ball is not None and validity.vacuous(half, self.ball):
-            raise ArgumentError(
-                f"outside: expected a ball smaller than the box, got half axes {self.ball.tolist()} and half widths"
-                f" {half.tolist()}: the claim would be empty"
-            )
-        self.rate, self.offset = (
-            number(k, x, "not negative", lambda x: x >= 0.0) for k, x in (("rate", rate), ("offset", offset))
-        )
-        n, t = robot.nv, ([-np.inf], [np.inf]) if times is None else ([times[0]], [times[1]])
-        q_lo, q_hi = np.nextafter(q_d - half[:n], -np.inf), np.nextafter(q_d + half[:n], np.inf)
-        p_lo, p_hi = arguments.with_torques(box.disturbance, plant, p_lo, p_hi)
-        within = {"q": (q_lo, q_hi), "v": (-half[n:], half[n:]), "p": (p_lo, p_hi), "t": t}
-        self.e = equations(controller, plant, q_d, times is not None, within, moving, box.disturbance is not None)
-        self.bounded = times is not None and self.e.timed  # the claim is about these times alone
-        if self.e.timed:
-            p_lo, p_hi = np.append(p_lo, self.e.times[0]), np.append(p_hi, self.e.times[1])
-        self.box = Boxes(-half[None], half[None], p_lo[None], p_hi[None])
-        validity.compare_with_python(controller, plant, self.e, self.box, self.seed, self.desired)
-        self.scale = lengths(self.e, half)
-        self.name, self.robot, self.domain = (
-            type(controller).__name__,
-            robot.name,
-            arguments.domain_text(half, robot, parameters),
-        )
-        self.domain += f", at times from {times[0]:g} to {times[1]:g} s" if times is not None and self.bounded else ""
-        self.domain = self.domain.replace("the equilibrium", "the reference") if moving else self.domain
-        self.domain += "" if box.disturbance is None else f", disturbances up to {box.disturbance} N m"
-        self.everywhere = self.ball is None and self.offset == 0.0
-
-    def certificate(self, claims: list[Claim]) -> LyapunovCertificate:
-        if not self.is_zero_at_rest():
-            claims.append(self.zero_at_rest())
-        if not validity.is_continuous(self.e, self.box):
-            claims.append(self.continuous())
-        if not validity.exists(self.e, self.box):
-            claims.append(self.existing())
-        return LyapunovCertificate(self.name, self.domain, claims, self.e.lemmas, self.e.form, self.e)
-
-    def recorded(self, certificate: LyapunovCertificate) -> LyapunovCertificate:
-        if certificate.proved:
-            record("proved", f"V and V' of {self.name} on {self.robot}", boxes=certificate.boxes)
-        return certificate
-
-    def bounds(self, F: Any) -> Bounds:
-        return Bounds(self.e, F, self.scale)
-
-    def size(self, bounds: Bounds) -> float:
-        """|F| of the nominal model at a corner of the box; 0 if it is undefined there."""
-        hi = self.box.hi
-        size = abs(float(bounds.values(Boxes(hi, hi, *_middle(self.box)))[1][0]))
-        return size if np.isfinite(size) else 0.0
-
-    def model(self, box: Boxes) -> tuple[np.ndarray, np.ndarray]:
-        """The nominal parameters, and the times of the box."""
-        (lo, hi), end = _middle(box), self.e.robots.stop
-        return np.append(lo[:, :end], box.p_lo[:, end:], 1), np.append(hi[:, :end], box.p_hi[:, end:], 1)
-
-    def positive_tasks(self) -> dict[str, Task]:
-        """Inequalities by statement, each of which implies V > 0: for V itself, or U(q) > 0 if M is a term of V."""
-        e, statement = self.e, "V > 0 off the equilibrium"
-        tasks = {statement: Task(self.bounds(neg(e.value)), self.box, None)}
-        if e.potential is not None:
-            squares: Any = 0.0
-            for k, d in zip(e.x[e.n :], self.scale[e.n :]):
-                squares = add(squares, mul(mul(e.symbol(k), e.symbol(k)), 1.0 / d**2))
-            statement = "V = 1/2 w . M w + U(q) > 0 off the equilibrium: U > 0 for other q, and M is positive definite"
-            tasks[statement] = Task(self.bounds(neg(add(e.potential, squares))), self.box, None)
-        return tasks
-
-    def positive(self) -> Claim:
-        """V > 0 for all parameters; otherwise, if M is a term of V, for robots with a positive definite M."""
-        e, box, max_boxes = self.e, self.box, self.budget.boxes
-        (statement, task), *others = self.positive_tasks().items()
-        size, shell = self.size(task.bounds), SHELL_FRACTION * box.hi[0]
-        near = None
-        for robots in (Boxes(box.lo, box.hi, *self.model(box)), box):
-            bad = search(e, neg(e.loop.value), robots, shell, 0.0, self.seed, size)
-            if bad.excess < -NEGLIGIBLE * size:
-                continue
-            if robots is box and others:  # the counterexample is usually not a physical robot
-                break
-            wrong = self.wrong(neg(e.loop.value), e.value, bad, 0.0)
-            if wrong is not None:
-                return Claim(statement, REFUTED, counterexample=wrong)
-            near, max_boxes = bad, min(max_boxes, UNLIKELY_BOXES)
-        else:
-            claim = self.proof(statement, task, min(max_boxes, UNLIKELY_BOXES) if others else max_boxes)
-            if claim.status == PROVED or not others:
-                claim.nearly = self.nearly("V", claim, near)
-                return claim
-        claim = self.proof(*others[0])
-        all_definite = share(*(p[:, e.robots].reshape(-1, 10) for p in (box.p_lo, box.p_hi))) > 0.0
-        claim.assumes = "" if all_definite else PHYSICAL_INERTIAS_NOTE
-        return claim
-
-    def decreasing(self, progress: Progress) -> Claim:
-        task, statement = self.decrease()
-        size = self.size(task.bounds) if self.everywhere else 0.0
-        away = SHELL_FRACTION * self.box.hi[0] if self.everywhere else self.ball
-        F = self.e.along_vector_field(self.rate)
-        bad = search(self.e, F, self.box, away, self.offset, self.seed, size)
-        near = bad if self.everywhere and bad.excess >= -NEGLIGIBLE * size else None
-        some = self.semidefinite() if near is not None and bad.excess <= NEGLIGIBLE * size else None
-        if some is not None and some.status == PROVED:
-            return some
-        if near is not None or bad.excess > 0.0:
-            wrong = self.wrong(F, self.e.plus(self.rate), bad, self.offset)
-            if wrong is not None:
-                return Claim(statement, REFUTED, counterexample=wrong)
-        claim = some or self.proof(statement, task, progress=progress)
-        claim.nearly = self.nearly("V'", claim, near)
-        return claim
-
-    def wrong(self, F: Any, form: Any, bad: LargestExcess, allowed: float) -> Violation | None:
-        """A verified violation of F < allowed; None if rounding may explain the state found.
-
-        It is verified by intervals at that state, or because `form`, which is equivalent to F, is identically zero on a
-        surface through the box.
-        """
-        e = self.e
-        point = {k: (x, x) for k, x in e.at(bad.x[None], bad.p[None]).items()}
-        low = float(enclosed(e.graph, [F], point, 1)[0][0, 0])
-        if low >= allowed:
-            return self.state(bad.x, bad.p, low - allowed)
-        x = zero_on_surface(e, form, bad.x, self.box.hi[0]) if self.everywhere and not e.places else None
-        return None if x is None else self.state(x, bad.p, 0.0)
-
-    def nearly(self, name: str, claim: Claim, near: LargestExcess | None) -> str:
-        if near is None or claim.status == PROVED:
-            return ""
-        return f"{name} is zero to rounding at {self.state(near.x, near.p, near.excess)}"
-
-    def semidefinite(self) -> Claim | None:
-        """V' <= 0, and V' < 0 unless the coordinates in V' are zero; None if V' depends on all coordinates.
-
-        It follows from V' minus the squares of the other coordinates being negative except at the equilibrium.
-        """
-        e, box, F, robots = self.e, self.box, self.e.plus(self.rate), self.e.robots
-        if all((p[0, robots] == e.model[robots]).all() for p in (box.p_lo, box.p_hi)):
-            (F,) = substituted(e.graph, [F], dict.fromkeys(e.errors[robots], 0.0))
-        angles = [*e.angles, *[None] * e.n]
-        felt = [bool(degree_in(e.graph, F, {k, k if x is None else x})) for k, x in zip(e.x, angles)]
-        if all(felt) or not any(felt):
-            return None
-        for k, origin, d, feels in zip(e.x, [*e.q_d.tolist(), *[0.0] * e.n], self.scale, felt):
-            if not feels:
-                off = sub(e.symbol(k), origin)
-                F = sub(F, mul(mul(off, off), 1.0 / d**2))
-        names = ", ".join(f"{'qv'[i >= e.n]}[{i % e.n}]" for i, feels in enumerate(felt) if feels)
-        which = "v" if felt == [False] * e.n + [True] * e.n else names
-        proof = self.proof(f"V' <= 0, and V' < 0 wherever {which} is not zero", Task(self.bounds(F), box, None))
-        if proof.status == PROVED:
-            proof.needs = STABLE.format(which=which)
-        return proof
-
-    def decrease(self) -> tuple[Task, str]:
-        terms = [f"- {self.rate:g} V"] * (self.rate > 0) + [f"{self.offset:g}"] * (self.offset > 0)
-        statement = "V' < " + (" + ".join(terms) or "0")
-        statement += " outside the ball" if self.ball is not None else " off the equilibrium" if self.everywhere else ""
-        return Task(self.bounds(self.e.plus(self.rate)), self.box, self.ball, self.offset), statement
-
-    def proof(
-        self, statement: str, task: Task, max_boxes: int | None = None, progress: Progress = no_progress
-    ) -> Claim:
-        outcome = self.run(statement, task, max_boxes, progress)
-        return Claim(statement, PROVED if outcome.proved else UNDECIDED, outcome, task)
-
-    def attempted(self, level: float) -> Outcome:
-        """The outcome of the decrease of V where V <= level."""
-        task, statement = self.below(*self.decrease(), level)
-        return self.run(statement, task, level=level)
-
-    def statements(self, level: float | None) -> dict[str, Task]:
-        """The inequalities that other processes derive by their statement."""
-        task, statement = self.decrease()
-        if level is not None:
-            task, statement = self.below(task, statement, level)
-            return {statement: task}
-        return {**self.positive_tasks(), statement: task}
-
-    def state(self, x: np.ndarray, p: np.ndarray, excess: float) -> Violation:
-        e = self.e
-        t = float(p[-1]) if e.timed else None
-        q, v = (e.q_d, 0.0) if self.desired is None else self.desired(0.0 if t is None else t)[:2]
-        return Violation(q + x[: e.n], v + x[e.n :], p[e.robots].reshape(-1, 10), excess, t)
-
-    def levels(self, certificate: LyapunovCertificate) -> None:
-        level = least_on_boundary(self.bounds(neg(lower_value(self.e, self.box))), self.box)
-        certificate.level, ends = level or None, self.ends_in()
-        certificate.ends_in = ends if ends < level else None
-
-    def ends_in(self) -> float:
-        """The level below which all solutions end that remain where the inequality holds."""
-        ends = 0.0 if self.ball is None else max_in_ball(self.bounds(self.e.value), self.box, self.ball)
-        if self.offset > 0.0:
-            ends = max(ends, self.offset / self.rate if self.rate > 0.0 else np.inf)
-        return ends
-
-    def within_level(self, certificate: LyapunovCertificate) -> list[Boxes]:
-        """Add the claim with the largest level below which the inequality is proved; returns what higher ones left."""
-        e, (task, statement) = self.e, self.decrease()
-        certificate.sampled = lowest_violation(e, self.box, self.ball, self.rate, self.offset, self.seed)
-        bound = min(certificate.sampled, least_on_boundary(self.bounds(neg(e.value)), self.box))
-        level, outcomes = largest_level(bound, self.attempted) if bound > 0.0 else (bound, [])
-        task, statement = self.below(task, statement, level)
-        outcome = outcomes[-1] if outcomes else None
-        is_proved = outcome is not None and outcome.proved
-        certificate.claims.append(Claim(statement, PROVED if is_proved else UNDECIDED, outcome, task))
-        if is_proved:
-            certificate.level = level
-            certificate.ends_in = ends if (ends := self.ends_in()) < level else None
-        return outcomes[0].left if outcomes else []
-
-    def below(self, task: Task, statement: str, level: float) -> tuple[Task, str]:
-        """The same task restricted to V <= level."""
-        above = Bounds(self.e, neg(self.e.value), self.scale)
-        return replace(task, above=above, level=level), f"{statement} where V <= {level!r}"
-
-
-def _middle(box: Boxes) -> tuple[np.ndarray, np.ndarray]:
-    middle = 0.5 * (box.p_lo + box.p_hi)
-    return middle, middle

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import count
+from geomctrl.arguments import count, shown
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.control.progress import progress_function
 from geomctrl.errors import ArgumentError
@@ -20,7 +20,7 @@ from .certificates import arguments
 from .certificates.candidates import CandidateLoop, FoundLaw, unstable_direction
 from .certificates.certificate import PROVED, REFUTED, UNDECIDED, LyapunovCertificate
 from .certificates.fitting import Fit, Fitting
-from .lyapunov_certificates import CertificateRequest
+from .certificates.request import CertificateRequest
 from .settings import Box, Budget, box_of, budget_of
 
 MAX_PROOFS = 4  # candidates that are proved or refined with the states at which their proof failed
@@ -109,7 +109,8 @@ def find_lyapunov(
     plant : Plant or Robot
         The true robot, with joints of one degree of freedom.
     box : Box, or a pair (q, v)
-        The states, as a `Box` without `times` and `disturbance`, or as half widths [rad or m, rad/s or m/s].
+        The states, as a `Box` without `times`, `disturbance` and `friction`, or as half widths
+        [rad or m, rad/s or m/s].
     degree : int
         The degree of V as a polynomial of e and v, 2 to 8. A higher degree fits the region of attraction better and
         costs more. With two joints a proof of V' < 0 may need more boxes than the default.
@@ -156,8 +157,8 @@ def find_lyapunov(
     plant, box = plant_of("plant", plant, state=False), box_of(box)
     budget = budget_of(budget, ("resume",))
     degree = count("degree", degree, 2, MAX_DEGREE)
-    if box.times is not None or box.disturbance is not None:
-        raise ArgumentError(f"box: expected a Box without `times` and `disturbance`, got {box!r:.80}")
+    if not (box.times is box.disturbance is box.friction is None):
+        raise ArgumentError(f"box: expected a Box without `times`, `disturbance` and `friction`, got {shown(box)}")
     arguments.require_autonomous(controller, plant)
     q_d = arguments.equilibrium_of(controller, plant.robot, box.equilibrium)
     half = arguments.half_widths("box", (box.q, box.v), plant.robot)

@@ -18,9 +18,9 @@ from .certificates.branching import Task
 from .certificates.certificate import LyapunovCertificate, require_proved
 from .certificates.level_sets import least_on_boundary
 from .certificates.recheck import CheckError, recheck
+from .certificates.request import CertificateRequest
 from .certificates.resuming import arrays_of
 from .certificates.validity import exists, is_continuous
-from .lyapunov_certificates import CertificateRequest
 from .settings import Box
 
 
@@ -85,8 +85,8 @@ def recheck_lyapunov(
         task, statement = asked.below(task, statement, level)
         if not least_on_boundary(asked.bounds(neg(asked.e.value)), asked.box) >= level:
             raise CheckError(f"V <= {level!r} is not shown to be inside the box")
-    first = next((w for w in leaves["words"].tolist() if w in positive), next(iter(positive)))
-    tasks: dict[str, Task] = {first: positive[first], statement: task}
+    first = next((w for w in leaves["words"].tolist() if w in positive), next(iter(positive), ""))
+    tasks: dict[str, Task] = {k: x for k, x in positive.items() if k == first} | {statement: task}
     fields = {"words", *(f"{k}_{end}" for k in range(len(tasks)) for end in ("lo", "hi"))}
     if any("left" in name for name in leaves):
         raise CheckError("proof: expected a proved certificate, got the boxes of an undecided one")

@@ -127,13 +127,16 @@ class Box:
     Parameters
     ----------
     q, v : float or array (nv,)
-        Half widths of the box [rad or m, rad/s or m/s].
+        Half widths of the box [rad or m, rad/s or m/s]. If V = 1/2 s . M s with s = e' + Lambda e and the claim has
+        `rate` and `offset`, v is the half width of s.
     times : pair (first, last), optional
         Time interval [s] for a law, a V or a wrench that depends on time. Without it such a law is refused.
     equilibrium : array (nq,), optional
         Default: the controller's `reference`, or its `q_d`. About a reference that moves, q and v are tracking errors.
     disturbance : float or array (nv,), optional
         Largest joint torques [N m or N] that act in addition, as any function of time. Coulomb friction is one.
+    friction : float, optional
+        Uncertainty of the coefficients of the plant's `Friction`, relative to their values (0.2 for 20 %).
 
     Examples
     --------
@@ -146,8 +149,11 @@ class Box:
     times: tuple[float, float] | None = None
     equilibrium: Any = None
     disturbance: Any = None
+    friction: float | None = None
 
     def __post_init__(self):
+        if self.friction is not None:
+            number("friction", self.friction, "a share, not negative, such as 0.2 for 20 %", lambda x: x >= 0.0)
         if self.disturbance is not None:
             torques = checked("disturbance", self.disturbance, ())
             if torques.ndim > 1 or not (torques >= 0.0).all():

@@ -1,4 +1,4 @@
-"""An arm of three joints for certificates."""
+"""Robots for certificates, and motions of their loops."""
 
 import numpy as np
 
@@ -19,3 +19,28 @@ def three_joints():
         Body("upper", "base", Joint.revolute((0, -1, 0), name="shoulder"), shoulder, upper),
         Body("fore", "upper", Joint.revolute((0, -1, 0), name="elbow"), elbow, upper),
     ], name="arm")  # fmt: skip
+
+
+AXIS = gc.load_urdf(
+    """<robot name="axis"><link name="rail"/><link name="table"><inertial><mass value="2.0"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    <joint name="x" type="prismatic"><parent link="rail"/><child link="table"/><axis xyz="1 0 0"/></joint></robot>"""
+)
+
+
+def motion(robot, law, x0, push, t_end, dt=2e-3):
+    """(t, q, v) by the classical Runge-Kutta method, independent of the simulator. push(t, q, v): joint torques."""
+
+    def rate(t, x):
+        q, v = np.split(x, 2)
+        return np.append(v, robot.forward_dynamics(q, v, law(t, q, v, None).tau + push(t, q, v)))
+
+    x, out = np.array(x0, float), []
+    for k in range(round(t_end / dt)):
+        t = k * dt
+        out.append((t, *np.split(x.copy(), 2)))
+        a = rate(t, x)
+        b = rate(t + dt / 2, x + dt / 2 * a)
+        c = rate(t + dt / 2, x + dt / 2 * b)
+        x = x + dt / 6 * (a + 2 * b + 2 * c + rate(t + dt, x + dt * c))
+    return out

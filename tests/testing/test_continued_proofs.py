@@ -73,7 +73,7 @@ def test_an_interrupt_before_the_boxes_is_undecided_too(monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("geomctrl.testing.lyapunov_certificates.search", interrupted)
+    monkeypatch.setattr("geomctrl.testing.certificates.request.search", interrupted)
     assert certified(1000).status == "undecided"
 
 

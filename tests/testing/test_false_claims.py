@@ -12,7 +12,7 @@ import geomctrl as gc
 from geomctrl import controllers, models, testing
 from geomctrl.control.references import hold
 from geomctrl.errors import ArgumentError
-from geomctrl.testing import lyapunov_certificates
+from geomctrl.testing.certificates import request
 from geomctrl.testing.certificates.searching import LargestExcess
 from geomctrl.tracing.untraceable import UntraceableError
 
@@ -200,7 +200,7 @@ def test_rounding_of_the_search_refutes_nothing_that_an_offset_allows(monkeypatc
     law, x = Strict(lambda t, q, v: 9.0 * v), np.array([0.0, 0.5])
     V_dot = testing.lyapunov_at(law, SLIDER, 1.0, x[:1], x[1:]).actual
     assert 0.0 < V_dot < 2.0
-    monkeypatch.setattr(lyapunov_certificates, "search", lambda e, *_, **__: LargestExcess(1e-9, x, e.model))
+    monkeypatch.setattr(request, "search", lambda e, *_, **__: LargestExcess(1e-9, x, e.model))
     for offset, refuted in ((2.0, False), (1.001 * V_dot, False), (0.999 * V_dot, True)):
         result = testing.certify_lyapunov(law, SLIDER, (0.01, 0.6), outside=(0.005, 0.1), offset=offset, budget=100)
         assert (result.claims[1].status == "refuted") == refuted, result
@@ -315,7 +315,7 @@ def test_kinks_and_branches_of_the_law_are_seen(name):
 
 
 def test_a_kink_that_bends_v_below_zero_is_seen_without_the_search(monkeypatch):
-    monkeypatch.setattr(lyapunov_certificates, "search", lambda e, *_, **__: LargestExcess(-1e3, np.zeros(2), e.model))
+    monkeypatch.setattr(request, "search", lambda e, *_, **__: LargestExcess(-1e3, np.zeros(2), e.model))
     for less in (
         lambda t, q, v: -200.0 * np.maximum(np.abs(q[0]) - 0.8, 0.0),
         lambda t, q, v: -np.where(q[0] > 0.8, 200.0 * (q[0] - 0.8), 0.0),

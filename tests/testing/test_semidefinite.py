@@ -12,7 +12,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
-from geomctrl.testing import lyapunov_certificates
+from geomctrl.testing.certificates import request
 from geomctrl.testing.certificates.equations import equations
 from geomctrl.testing.certificates.searching import LargestExcess, zero_on_surface
 
@@ -147,9 +147,7 @@ class Turning(Heavy):
 
 def test_a_coordinate_within_a_sine_is_one_that_v_dot_depends_on(monkeypatch):
     """V' is positive at q = 1, even if a search finds no such state; and negative where |q| < 1 / 2."""
-    monkeypatch.setattr(
-        lyapunov_certificates, "search", lambda e, *_, **__: LargestExcess(-1e-30, np.array([0.0, 0.1]), e.model)
-    )
+    monkeypatch.setattr(request, "search", lambda e, *_, **__: LargestExcess(-1e-30, np.array([0.0, 0.1]), e.model))
     result = testing.certify_lyapunov(Turning(), slider(), (1.0, 0.5), levels=False, budget=2_000)
     assert result.form == "power, without M^-1"
     assert result.status != "semidefinite", result

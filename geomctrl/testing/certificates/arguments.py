@@ -8,11 +8,13 @@ import numpy as np
 
 from geomctrl.arguments import checked, number, shown
 from geomctrl.control.contracts import require_controller, started
+from geomctrl.control.friction import Friction
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration, require_vectors
 from geomctrl.robot import Robot
 from geomctrl.testing.loop_states import motion_of
+from geomctrl.testing.settings import Box
 
 from .tracking import preloads
 
@@ -50,17 +52,21 @@ def moving_reference(controller: Any) -> Any:
     return reference if np.any(v) or np.any(v_later) or not np.array_equal(q, later) else None
 
 
-def with_torques(
-    disturbance: np.ndarray | None, plant: Plant, p_lo: np.ndarray, p_hi: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Intervals of the parameters, then those of the joint torques that `apart` adds."""
-    if disturbance is None:
-        return p_lo, p_hi
-    if disturbance.shape not in ((), (plant.robot.nv,)):
-        raise ArgumentError(f"disturbance: expected a number or ({plant.robot.nv},) torques, got {disturbance}")
-    largest = np.broadcast_to(disturbance, (plant.robot.nv,))
-    middle = preloads(plant)
-    return np.append(p_lo, middle - largest), np.append(p_hi, middle + largest)
+def with_others(box: Box, plant: Plant, p_lo: np.ndarray, p_hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Intervals of the parameters, then those of the joint torques and friction coefficients that `apart` adds."""
+    if box.disturbance is not None:
+        if box.disturbance.shape not in ((), (plant.robot.nv,)):
+            raise ArgumentError(f"disturbance: expected a number or ({plant.robot.nv},) torques, got {box.disturbance}")
+        largest = np.broadcast_to(box.disturbance, (plant.robot.nv,))
+        middle = preloads(plant)
+        p_lo, p_hi = np.append(p_lo, middle - largest), np.append(p_hi, middle + largest)
+    if box.friction is not None:
+        if type(plant.friction) is not Friction or not plant.friction_parameters.any():
+            raise ArgumentError(f"friction: expected a plant with geomctrl.Friction, got {plant.friction!r:.80}")
+        middle = plant.friction_parameters
+        p_lo = np.append(p_lo, middle * (1.0 - box.friction))
+        p_hi = np.append(p_hi, middle * (1.0 + box.friction))
+    return p_lo, p_hi
 
 
 def half_widths(name: str, pair: Any, robot: Robot) -> np.ndarray:

@@ -217,8 +217,11 @@ def _helpful_sides(task: Task) -> np.ndarray:
     """The sides whose division may help: not those of parameters in which F is affine and bounded exactly."""
     e, F = task.bounds.equations, task.bounds.F
     mass = e.mass if degree_in(e.graph, F, set(e.inverse)) > 0 else []
+    angles = {k for k in e.angles if k is not None and degree_in(e.graph, F, {k})}
+    places = [x for k, x in zip(e.angles, e.places) if k in angles]
     felt = [
-        degree_in(e.graph, F, {p}) > 0 or any(degree_in(e.graph, x, {p, error}) for x in mass)
+        any(degree_in(e.graph, x, {p}) > 0 for x in (F, *places))
+        or any(degree_in(e.graph, x, {p, error}) for x in mass)
         for p, error in zip(e.parameters, e.errors)
     ]
     return np.concatenate([np.ones(len(e.x), bool), felt])

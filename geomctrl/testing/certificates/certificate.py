@@ -14,9 +14,11 @@ from geomctrl.arguments import path_of
 from geomctrl.errors import ArgumentError
 
 from .branching import Outcome, Task
-from .equations import NOT_REWRITTEN, Equations, Lemma
+from .equations import Equations
+from .forms import NOT_REWRITTEN, Lemma
 from .level_sets import largest_errors
 from .resuming import arrays_of
+from .sliding import SlidingBounds
 
 PROVED, REFUTED, UNDECIDED, SEMIDEFINITE = "proved", "refuted", "undecided", "semidefinite"
 HINT = (
@@ -116,6 +118,7 @@ class LyapunovCertificate:
     level: float | None = None
     ends_in: float | None = None
     sampled: float | None = None
+    sliding: SlidingBounds | None = field(default=None, repr=False)
 
     @property
     def status(self) -> str:
@@ -152,6 +155,8 @@ class LyapunovCertificate:
         """Upper bounds (nv,) of |q - q_d| where V <= `ends_in`, computed on first use; None without a `region`."""
         if self.region is None or self.ends_in is None:
             return None
+        if self.sliding is not None:
+            return self.sliding.errors(self.ends_in)
         task = next(claim.task for claim in self.claims if claim.task is not None)
         return largest_errors(self.equations, task.bounds.scale, task.box, self.ends_in)
 
@@ -179,9 +184,10 @@ class LyapunovCertificate:
         if self.form.startswith(NOT_REWRITTEN) and self.status == UNDECIDED:
             out.append(HINT)
         if self.region is not None:
-            out.append(
-                f"region of attraction: V <= {self.region:.6g}; V falls from there to {self.ends_in:.6g} and stays"
-            )
+            start = f"V <= {self.region:.6g}"
+            if self.sliding is not None:
+                start += f" and |q - q_d| <= {np.array2string(self.sliding.errors(self.region), separator=', ')}"
+            out.append(f"region of attraction: {start}; V falls from there to {self.ends_in:.6g} and stays")
         elif self.level is not None and self.proved:
             out.append(f"V <= {self.level:.6g} lies in the box; no smaller level is proved that all its motions reach")
         out.append("a proof is about the model in exact arithmetic; it does not cover rounding in the code that runs")

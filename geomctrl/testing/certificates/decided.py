@@ -17,7 +17,7 @@ def decided(loop: TracedClosedLoop, within: Mapping[str, Any]) -> TracedClosedLo
     """The loop in which every branch whose condition is decided on the box is replaced by its side."""
     graph, (q, v, _) = loop.graph, loop.split(loop.y)
     intervals: dict[int, Any] = {graph.load(NUMBERS, k).index: (x, x) for k, x in enumerate(loop.numbers.tolist())}
-    places = {"q": q.tolist(), "v": v.tolist(), "p": [*loop.extra["parameters"], *loop.extra["torques"]], "t": [loop.t]}
+    places = {"q": q.tolist(), "v": v.tolist(), "p": [*loop.extra["parameters"], *loop.extra["others"]], "t": [loop.t]}
     for name, (lo, hi) in within.items():
         intervals |= dict(zip(loads(places[name]), zip(lo, hi, strict=True)))
     parts: list[Any] = [loop.value, loop.rate, loop.field, loop.extra, loop.good]

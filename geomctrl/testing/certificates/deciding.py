@@ -112,14 +112,13 @@ def largest(form: Form, boxes: Boxes, ball: np.ndarray | None = None, enough: fl
 @np.errstate(invalid="ignore", over="ignore")  # comparisons with nan are false
 def _largest(form: Form, boxes: Boxes) -> np.ndarray:
     """Upper bound from the form alone."""
-    form, lift = form.lifted()
-    convex = scaled_eigenvalues(form.N, form.scale) > 0.0
+    form, lift, convex = form.lifted(boxes)
     c = form.least(boxes)
     Nc = np.einsum("bij,bj->bi", form.N, c)
     slope = form.g - 2.0 * Nc  # g . x minus the tangent plane of x . N x at c, which is below it
     reach = boxes.far
     linear = np.maximum(slope * boxes.lo, slope * boxes.hi).sum(1) + np.einsum("bi,bi->b", c, Nc)
-    lost = np.where(lift > 0.0, lift * ((reach / form.scale) ** 2).sum(1), 0.0) + (form.slack * reach).sum(1)
+    lost = np.where(lift > 0.0, lift * reach**2, 0.0).sum(1) + (form.slack * reach).sum(1)
     above = form.top + linear + lost
     above = above + 1e-13 * (np.abs(form.top) + lost + ((np.abs(form.g) + 4.0 * np.abs(Nc)) * reach).sum(1))
     return np.where(convex, above, np.inf)

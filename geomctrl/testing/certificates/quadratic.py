@@ -95,13 +95,22 @@ class Form(NamedTuple):
         """The form for some boxes."""
         return Form(self.top[k], self.g[k], self.slack[k], self.N[k], self.value[k], self.scale)
 
-    def lifted(self) -> tuple[Form, np.ndarray]:
-        """The form with N + lift / scale^2 positive definite, and the lift (boxes,), 0 if N is."""
+    def lifted(self, boxes: Boxes) -> tuple[Form, np.ndarray, np.ndarray]:
+        """The form with N + diag(lift) positive definite, the lift (boxes, 2n), 0 if N is, and whether that is shown.
+
+        The lift is proportional to 1 / scale^2, or costs equally much in every coordinate of a box if this is cheaper.
+        """
         finite = np.abs(self.N).max((1, 2)) < 1e200
-        N = np.where(finite[:, None, None], self.N, np.eye(len(self.scale)))
-        lift = np.maximum(-1.01 * scaled_eigenvalues(N, self.scale), 0.0)
-        lifted = N + np.eye(len(self.scale)) * (lift[:, None] / self.scale**2)[:, None, :]
-        return self._replace(N=lifted), np.where(finite, lift, np.inf)
+        N, reach = np.where(finite[:, None, None], self.N, np.eye(len(self.scale))), boxes.far
+        wide = np.broadcast_to(self.scale, reach.shape)
+        lifts = []
+        for unit in (wide, np.maximum(reach, 1e-6 * wide)):
+            lifts.append(np.maximum(-1.01 * scaled_eigenvalues(N, unit), 0.0)[:, None] / unit**2)
+        cheaper = (lifts[1] * reach**2).sum(1) < (lifts[0] * reach**2).sum(1)
+        lift, unit = np.where(cheaper[:, None], lifts[1], lifts[0]), np.where(cheaper[:, None], unit, wide)
+        lifted = N + np.eye(len(self.scale)) * lift[:, None, :]
+        convex = scaled_eigenvalues(lifted, unit) > 0.0
+        return self._replace(N=lifted), np.where(finite[:, None], lift, np.inf), convex
 
     def least(self, boxes: Boxes, sweeps: int = 4) -> np.ndarray:
         """Approximate minimum of x . N x - g . x on each box (boxes, 2n)."""
@@ -265,9 +274,9 @@ def perron(R: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 
 def scaled_eigenvalues(N: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Lower bound of the smallest eigenvalue (boxes,) in coordinates x / scale."""
-    y = N * scale[:, None] * scale
-    return np.linalg.eigvalsh(y)[:, 0] - EIGENVALUE_ERROR * len(scale) * np.abs(y).max((1, 2))
+    """Lower bound of the smallest eigenvalue (boxes,) in coordinates x / scale, (2n,) or (boxes, 2n)."""
+    y = N * scale[..., :, None] * scale[..., None, :]
+    return np.linalg.eigvalsh(y)[:, 0] - EIGENVALUE_ERROR * y.shape[1] * np.abs(y).max((1, 2))
 
 
 def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[int, tuple[Any, Any]]:
@@ -280,6 +289,8 @@ def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[i
     for k, (node, error) in enumerate(zip(e.parameters, e.errors)):
         intervals[node] = boxes.p_lo[:, k], boxes.p_hi[:, k]
         intervals[error] = errors[0][:, k], errors[1][:, k]
+    if e.phases:
+        intervals[e.loop.t.index] = (0.0, np.inf)
     low, high = _angles(e, boxes, intervals)
     intervals |= {node: (low[:, i], high[:, i]) for i, node in enumerate(e.angles) if node is not None}
     if e.inverse:

@@ -264,10 +264,10 @@ def _far(
 
 def _below(form: Form, boxes: Boxes, P: Any, top: Fraction, g: Any, slack: Any, limit: Fraction) -> bool:
     """Whether top + g . x + slack . |x| - x . P x < limit on the box, using the choice of `form` in floating point."""
-    form, lift = form.lifted()
-    if not np.isfinite(lift[0]):
+    form, lift, _ = form.lifted(boxes)
+    if not np.isfinite(lift[0]).all():
         return False
-    n, lifts = len(g), [Fraction(float(lift[0])) / Fraction(float(d)) ** 2 for d in form.scale]
+    n, lifts = len(g), [Fraction(float(x)) for x in lift[0]]
     P = [[P[i][j] + (lifts[i] if i == j else 0) for j in range(n)] for i in range(n)]
     c = [Fraction(float(x)) for x in form.least(boxes)[0]]
     a, b = ([Fraction(float(x)) for x in ends[0]] for ends in (boxes.lo, boxes.hi))

@@ -15,7 +15,8 @@ from geomctrl.tracing.proofs.interpreted import Program, valued
 from geomctrl.tracing.proofs.substitution import substituted
 from geomctrl.tracing.symbols import neg
 
-from .equations import Equations, solved
+from .equations import Equations
+from .forms import solved
 from .quadratic import Boxes
 
 STARTS, STEPS = 64, 40

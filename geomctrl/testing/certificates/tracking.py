@@ -12,31 +12,37 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from geomctrl.control.compiled.proving import NUMBERS, TracedClosedLoop
+from geomctrl.control.friction import Friction
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.derivatives import loads, tangents
 from geomctrl.tracing.proofs.identities import degree_in, identical
 from geomctrl.tracing.proofs.interpreted import Program
 from geomctrl.tracing.proofs.substitution import substituted
-from geomctrl.tracing.symbols import Symbol, add, is_symbol, sub
+from geomctrl.tracing.symbols import Symbol, add, is_symbol, mul, sub
 
 from .decided import decided, with_symbols
 
 DESIRED = 11  # further array of the graph: q_d, q_d' and q_d''
+SLIDING = 12  # further array of the graph: w
+PHASES = 13  # further array of the graph: phases of sinusoids in time
+MAX_CYCLES = 6  # of the fastest sinusoid in a common period
 SAMPLES = 4  # random points at which an expression must not depend on the reference to be tested exactly
 
 Pairs = list[tuple[Any, Any]]
 
 
-def apart(plant: Plant, disturbed: bool = False) -> Plant:
+def apart(plant: Plant, disturbed: bool = False, rubbing: bool = False) -> Plant:
     """The plant with a copy of its robot, so that its parameters differ symbolically from the controller's.
 
-    disturbed: whether each joint has a torque with a symbol of its own, as the preload of its spring.
+    disturbed: whether each joint has a torque with a symbol of its own, as the preload of its spring. rubbing: whether
+    the coefficients of its friction have symbols of their own, too.
     """
     robot, moved = plant.robot, copy.copy(plant)
     object.__setattr__(moved, "robot", robot.with_parameters(robot.parameters))
@@ -44,6 +50,11 @@ def apart(plant: Plant, disturbed: bool = False) -> Plant:
         stiffness, preload = plant._springs or (np.zeros((robot.nq, robot.nv)), np.zeros(robot.nv))
         named = np.where(preload == 0.0, 1.0, preload)  # a zero would not become a symbol
         object.__setattr__(moved, "_springs", (stiffness, named))
+    if rubbing:
+        coefficients = plant.friction_parameters.reshape(2, -1)
+        viscous, coulomb = np.where(coefficients == 0.0, 1.0, coefficients)  # likewise
+        object.__setattr__(moved, "friction", Friction(viscous, coulomb, plant.friction.smoothing))
+        object.__setattr__(moved, "_coefficients", None)  # the friction above is called instead of the kernel
     return moved
 
 
@@ -59,7 +70,7 @@ def in_errors(loop: TracedClosedLoop) -> tuple[TracedClosedLoop, Pairs]:
     """
     graph, (q, v, _), t = loop.graph, loop.split(loop.y), loop.t.index
     n, everywhere = len(v), (np.full(len(v), -np.inf), np.full(len(v), np.inf))
-    parameters = [*loop.extra["parameters"], *loop.extra["torques"]]
+    parameters = [*loop.extra["parameters"], *loop.extra["others"]]
     p = np.full(len(parameters), np.inf)
     loop = decided(loop, {"q": everywhere, "v": everywhere, "p": (-p, p), "t": ([0.0], [np.inf])})
     motions = [loop.extra["desired"][:n]]
@@ -73,9 +84,9 @@ def in_errors(loop: TracedClosedLoop) -> tuple[TracedClosedLoop, Pairs]:
     if not identical(graph, list(zip(loop.extra["desired"][n : 2 * n], motions[1])), numbers):
         raise ArgumentError("controller: expected a reference whose v is shown to be the derivative of its q")
     for own, derived, symbols in zip(np.array_split(np.array(loop.extra["desired"], object), 3), motions, inputs):
-        for x, y, symbol in zip(own.tolist(), derived, symbols):
+        for i, (x, y) in enumerate(zip(own.tolist(), derived)):
             if is_symbol(x) and identical(graph, [(x, y)], numbers):
-                new[x.index] = symbol
+                symbols[i] = new.setdefault(x.index, symbols[i])  # joints that move alike share their inputs
                 pairs += [] if x is y else [(x, y)]
     for x, symbol in zip([*q.tolist(), *v.tolist()], [*inputs[0], *inputs[1]]):
         new[x.index] = add(symbol, x)
@@ -102,6 +113,30 @@ def in_errors(loop: TracedClosedLoop) -> tuple[TracedClosedLoop, Pairs]:
     result = dict(zip(loads(ends), substituted(graph, shortened, back)))
     value, rate, field, extra, good = with_symbols(parts, lambda x: result[x.index])
     return replace(loop, value=value, rate=rate, field=field, extra={**extra, "desired": desired}, good=good), pairs
+
+
+def in_sliding_variables(
+    loop: TracedClosedLoop, x: list[int], w_own: list[Any], q_d: np.ndarray, gain: np.ndarray, ends: list[Any]
+) -> tuple[list[int], list[Any], TracedClosedLoop]:
+    """x, expressions and the loop with w = v + gain (q - q_d) as a coordinate instead of v.
+
+    w_own: expressions that are known to be w."""
+    graph, n = loop.graph, len(gain)
+    e = [sub(Symbol(graph, k), origin) for k, origin in zip(x[:n], np.asarray(q_d, float).tolist())]
+    w = [graph.load(SLIDING, i) for i in range(n)]
+    new: dict[int, Any] = {y.index: z for y, z in zip(w_own, w) if is_symbol(y)}
+    for node, y, row in zip(x[n:], w, gain.tolist()):
+        new[node] = y
+        for a, k in zip(row, e):
+            new[node] = sub(new[node], mul(a, k))
+    parts: list[Any] = [ends, loop.value, loop.rate, loop.slope, loop.field, loop.good]
+    symbols: list[Any] = []
+    with_symbols(parts, symbols.append)
+    moved = dict(zip(loads(symbols), substituted(graph, symbols, new)))
+    ends, value, rate, slope, field, good = with_symbols(parts, lambda y: moved[y.index])
+    loop = replace(loop, value=value, rate=rate, field=field, good=good)
+    loop.__dict__["slope"] = slope  # the derivative along the field of (q, v), a cached property
+    return [*x[:n], *loads(w)], ends, loop
 
 
 def _has(graph: Any, x: Any, inputs: Any) -> bool:
@@ -137,13 +172,13 @@ def _independent(graph: Any, ends: Sequence[Any], inputs: list[int], numbers: An
     return pairs
 
 
-def period_of(graph: Any, ends: Sequence[Any], t: int, numbers: dict[int, float]) -> float:
-    """A time [s] after which `ends` repeat, rounded up.
+def speeds_of(graph: Any, ends: Sequence[Any], t: int, numbers: dict[int, float]) -> dict[int, float]:
+    """The angular speeds omega [rad/s] of the nodes c + omega t in `ends`, the arguments of sines and cosines.
 
-    Raises ArgumentError unless t occurs only in sines and cosines of c + omega t with one omega.
+    Raises ArgumentError if t occurs elsewhere.
     """
     order = graph.needed([graph.operand(x) for x in ends])
-    speeds: set[float] = set()
+    speeds: dict[int, float] = {}
     depends = {t}  # nodes that contain t outside such sines and cosines
     for k in order:
         op, *rest = graph.nodes[k]
@@ -153,17 +188,41 @@ def period_of(graph: Any, ends: Sequence[Any], t: int, numbers: dict[int, float]
         if speed is None:
             depends.add(k)
         else:
-            speeds.add(speed)
-    if len(speeds) != 1 or depends.intersection(graph.operand(x) for x in ends):
+            speeds[rest[0]] = speed
+    if not speeds or depends.intersection(graph.operand(x) for x in ends):
         raise ArgumentError(
-            "box: expected `times`, because time is not shown to enter the loop by sinusoids of one frequency alone,"
-            " whose period covers all times"
+            "box: expected `times`, because time is not shown to enter the loop by sinusoids c + omega t alone, whose"
+            " phases cover all times"
         )
-    return 2.0 * math.pi / speeds.pop() * (1.0 + 2.0**-48)
+    return speeds
+
+
+def period_of(speeds: Sequence[float]) -> float | None:
+    """A time [s] that is a multiple of all periods, rounded up; None if no simple ratios of the speeds are exact."""
+    ratios = [Fraction(abs(x)) / Fraction(abs(speeds[0])) for x in speeds]
+    cycles = math.lcm(*(x.denominator for x in ratios))
+    if cycles * max(ratios) > MAX_CYCLES:
+        return None
+    return 2.0 * math.pi * cycles / abs(speeds[0]) * (1.0 + 2.0**-48)
+
+
+def with_phases(graph: Any, ends: list[Any], speeds: dict[int, float], t: int) -> tuple[list[Any], list[int], float]:
+    """`ends` with a free phase for each speed instead of time, the nodes of the phases, and the longest period [s].
+
+    All phases in [0, 2 pi] include those of all times, whatever the ratios of the speeds.
+    """
+    distinct = sorted({abs(x) for x in speeds.values()})
+    phases = [graph.load(PHASES, i) for i in range(len(distinct))]
+    new: dict[int, Any] = {}
+    for k, speed in speeds.items():
+        (start,) = substituted(graph, [Symbol(graph, k)], {t: 0.0})
+        phase = phases[distinct.index(abs(speed))]
+        new[k] = add(start, phase) if speed > 0.0 else sub(start, phase)
+    return substituted(graph, ends, new), loads(phases), 2.0 * math.pi / distinct[0]
 
 
 def _speed(graph: Any, phase: int, t: int, numbers: dict[int, float]) -> float | None:
-    """|omega| of a phase c + omega t; None if it is not one number."""
+    """omega of a phase c + omega t; None if it is not one number."""
     if degree_in(graph, Symbol(graph, phase), {t}) != 1:
         return None
     (speed,) = tangents(graph, [Symbol(graph, phase)], {t: 1.0})
@@ -171,4 +230,4 @@ def _speed(graph: Any, phase: int, t: int, numbers: dict[int, float]) -> float |
     if not all(k in numbers for k in needed):
         return None
     low, high = Program(graph, [speed]).enclosed({k: (numbers[k], numbers[k]) for k in needed}, 1)
-    return abs(float(low[0, 0])) if low[0, 0] == high[0, 0] != 0.0 else None
+    return float(low[0, 0]) if low[0, 0] == high[0, 0] != 0.0 else None

@@ -53,7 +53,7 @@ def compare_with_python(
     t = np.concatenate(([0.0], rng.exponential(3.0, STATES - 1)))
     if e.timed:
         t = rng.uniform(box.p_lo[0, -1], box.p_hi[0, -1], STATES)
-    q, v, a = e.q_d + x[:, : e.n], x[:, e.n :], np.zeros((STATES, e.n))
+    q, v, a = e.q_d + x[:, : e.n], e.velocities(x), np.zeros((STATES, e.n))
     if desired is not None:  # x is the error
         moving = [np.asarray(xs) for xs in zip(*(desired(float(now)) for now in t))]
         q, v, a = q + moving[0], v + moving[1], moving[2]
@@ -104,7 +104,8 @@ def at_rest(e: Any, ends: list[Any], p_lo: np.ndarray, p_hi: np.ndarray) -> tupl
     """Bounds of expressions of the unchanged loop, at the equilibrium."""
     zero = np.zeros((1, 2 * e.n))
     low, high = (e.at(zero, p) for p in (p_lo, p_hi))
-    return Program(e.graph, ends, branches=True).enclosed({k: (low[k], high[k]) for k in low}, 1)
+    later = {e.loop.t.index: (0.0, np.inf)} if e.phases else {}
+    return Program(e.graph, ends, branches=True).enclosed({k: (low[k], high[k]) for k in low} | later, 1)
 
 
 MAX_BOXES = 4_000
