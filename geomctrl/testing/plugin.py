@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from geomctrl.arguments import shown
 from geomctrl.errors import GeomctrlError
 
 from . import evidence
@@ -234,6 +233,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _chosen(node: pytest.Item) -> list[Any]:
     """The robots of the closest marker, or the names of all bundled ones."""
     from geomctrl import models
+    from geomctrl.arguments import shown
     from geomctrl.robot import Robot
 
     mark = node.get_closest_marker("robots")

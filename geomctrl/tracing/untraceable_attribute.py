@@ -17,6 +17,11 @@ ASKED = """
     __rpow__ __neg__ __abs__ __and__ __or__ __getattribute__ __setattr__ __delattr__ __reduce_ex__
 """
 
+FILES = {  # functions and methods of numpy that access files or change numpy's settings
+    *("save", "savez", "savez_compressed", "savetxt", "load", "loadtxt", "genfromtxt", "fromfile", "memmap", "tofile"),
+    *("fromregex", "dump", "set_printoptions", "seterr", "seterrcall", "setbufsize", "DataSource", "open_memmap"),
+}
+
 
 _at_work: ContextVar[bool] = ContextVar("at_work", default=False)
 
@@ -77,3 +82,9 @@ def _refuse(self: Any, *args: Any, **_: Any) -> Any:
 
 for _name in ASKED.split():
     setattr(UntraceableAttribute, _name, _refuse)
+
+
+def refuse_files(x: Any, name: str) -> None:
+    """Raise UntraceableError for functions of libraries that access files or change numpy's settings."""
+    if getattr(x, "__name__", "") in FILES and origin(getattr(x, "__module__", None)) == "library":
+        raise UntraceableError(f"{name} reads or writes files, or changes the settings of numpy")

@@ -45,7 +45,7 @@ from geomctrl.tracing.replacements import Replacements
 from geomctrl.tracing.rotations import is_rotation
 from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.type_tests import refuse_identity_with_truth
-from geomctrl.tracing.untraceable_attribute import outside_of_the_law, unknown_object
+from geomctrl.tracing.untraceable_attribute import outside_of_the_law, refuse_files, unknown_object
 
 from .containers import CONTAINERS, TABLES, content_of, differs, put_back, values_in
 
@@ -57,10 +57,6 @@ PRINTED = [getattr(builtins, name) for name in (*IMPURE, "print")]  # by value: 
 DYNAMIC_LOOKUPS = {"getattr", "setattr", "delattr", "vars", "attrgetter", "methodcaller", "__dict__"}
 READERS = {id(f): f for f in (getattr, setattr, delattr, vars, operator.attrgetter, operator.methodcaller)}
 REFUSED_ATTRIBUTES = {"__globals__", "__builtins__", "__subclasses__", "__code__"}  # give access to unnamed objects
-FILES = {  # functions and methods of numpy that access files or change numpy's settings
-    *("save", "savez", "savez_compressed", "savetxt", "load", "loadtxt", "genfromtxt", "fromfile", "memmap", "tofile"),
-    *("fromregex", "dump", "set_printoptions", "seterr", "seterrcall", "setbufsize", "DataSource", "open_memmap"),
-}
 CONTRACT_ATTRIBUTES = {  # attributes of a controller
     *("coriolis_matrix", "lyapunov", "allowance", "true_parameters", "reference", "robot", "group", "form", "q_d")
 }
@@ -195,7 +191,7 @@ class ExternalState:
             self._libraries.setdefault(id(x), x)
         elif type(x) is types.FunctionType or id(x) in READERS or _is_printed(x):
             self._visit(x, name)
-        _refuse_files(x, name)
+        refuse_files(x, name)
 
     def _visit(self, x: Any, name: str) -> None:
         kind = type(x)
@@ -231,7 +227,7 @@ class ExternalState:
         if x.__module__ == "dataclasses":
             self._attributes.add("__dataclass_fields__")
         if not is_own_function(x) or (x.__module__ or "").startswith("geomctrl."):
-            _refuse_files(x, name)
+            refuse_files(x, name)
             return
         refuse_identity_with_truth(x.__code__)
         self._names(x, name)
@@ -335,7 +331,7 @@ class ExternalState:
             self._several(name, kind, *attributes_of(x).values())
         elif issubclass(type(x), LIBRARY) or kind.__module__ in PURE_MODULES or x is MISSING:
             self.signature.append((name, identity(x)))
-            _refuse_files(x, name)
+            refuse_files(x, name)
         elif (parts := parts_of(x)) is not None:
             self._several(name, kind, *parts)
         elif issubclass(kind, (*CONTAINERS, types.MappingProxyType, np.random.Generator)):
@@ -390,12 +386,6 @@ def _is_implicit(owner: Any, name: str, x: Any) -> bool:
         return name == "__getattr__"
     special = name.startswith("__") and name not in (*CONSTRUCTORS, "__repr__", "__str__")
     return special and (type(x) is types.FunctionType or parts_of(x) is not None or is_own_class(type(x)))
-
-
-def _refuse_files(x: Any, name: str) -> None:
-    """Raise UntraceableError for functions of libraries that access files or change numpy's settings."""
-    if getattr(x, "__name__", "") in FILES and origin(getattr(x, "__module__", None)) == "library":
-        raise UntraceableError(f"{name} reads or writes files, or changes the settings of numpy")
 
 
 def _space(owner: Any) -> Any:

@@ -65,10 +65,12 @@ def case_of(make: Callable[[Point], Any], point: Point) -> Case:
 
 def run_block(job: bytes | Job, first: int, rows: Mapping[str, np.ndarray]) -> Columns:
     """`Job.block` of a job, pickled or not; the function that executors receive."""
-    job = job if isinstance(job, Job) else unpickled(job)
-    if job.versions != versions():
-        raise GeomctrlError(f"executor: its workers have {_words(versions())}; this process has {_words(job.versions)}")
-    return job.block(first, rows)
+    here: Job = job if isinstance(job, Job) else unpickled(job)
+    if here.versions != versions():
+        raise GeomctrlError(
+            f"executor: its workers have {_words(versions())}; this process has {_words(here.versions)}"
+        )
+    return here.block(first, rows)
 
 
 def pickled(job: Any) -> bytes:
