@@ -383,7 +383,8 @@ def test_the_mass_matrix_of_a_long_chain_is_not_compiled(empty_cache, monkeypatc
     np.testing.assert_allclose(M @ a, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
-def test_the_first_terms_of_a_long_chain_are_not_compiled(compiled_terms, empty_cache, monkeypatch):
+@pytest.mark.usefixtures("compiled_terms")
+def test_the_first_terms_of_a_long_chain_are_not_compiled(empty_cache, monkeypatch):
     """Compiling would take longer than thousands of states in numba's loops."""
     traced = []
 

@@ -59,7 +59,8 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(branching, "PILOT", 32)
 
 
-def test_an_interrupt_leaves_an_undecided_certificate_that_can_be_resumed(small_chunks):
+@pytest.mark.usefixtures("small_chunks")
+def test_an_interrupt_leaves_an_undecided_certificate_that_can_be_resumed():
     stopped = certified(100_000, progress=Interrupt(3))
     assert stopped.status == "undecided"
     assert "stopped by an interrupt" in str(stopped)
@@ -77,7 +78,8 @@ def test_an_interrupt_before_the_boxes_is_undecided_too(monkeypatch):
     assert certified(1000).status == "undecided"
 
 
-def test_an_undecided_certificate_is_resumed_from_its_file_and_is_no_proof(small_chunks, tmp_path):
+@pytest.mark.usefixtures("small_chunks")
+def test_an_undecided_certificate_is_resumed_from_its_file_and_is_no_proof(tmp_path):
     path = certified(64).save(tmp_path / "half.npz")
     with pytest.raises(testing.CheckError, match="undecided"):
         testing.recheck_lyapunov(path, law(), ARM, BOX, outside=0.05, parameters=0.2)
@@ -123,7 +125,8 @@ def test_the_estimate_of_a_pilot_is_the_number_of_boxes_within_a_factor_of_four(
     assert 0.25 < (pilot.boxes + pilot.more_boxes) / whole.boxes < 4.0
 
 
-def test_other_processes_decide_the_boxes(small_chunks):
+@pytest.mark.usefixtures("small_chunks")
+def test_other_processes_decide_the_boxes():
     executor = Serial()
     spread = certified(testing.Budget(executor=executor), parameters=0.215)
     assert spread.proved
@@ -134,12 +137,14 @@ def test_other_processes_decide_the_boxes(small_chunks):
     assert certified(testing.Budget(resume=limited), parameters=0.215).proved
 
 
-def test_a_wrong_claim_is_not_proved_by_other_processes(small_chunks):
+@pytest.mark.usefixtures("small_chunks")
+def test_a_wrong_claim_is_not_proved_by_other_processes():
     assert not certified(testing.Budget(boxes=1_000, executor=Serial()), K=2.0).proved
 
 
 @pytest.mark.slow
-def test_processes_of_this_machine_decide_the_boxes(small_chunks):
+@pytest.mark.usefixtures("small_chunks")
+def test_processes_of_this_machine_decide_the_boxes():
     with processes(2) as executor:
         assert certified(testing.Budget(executor=executor), parameters=0.215).proved
 

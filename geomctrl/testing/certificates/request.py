@@ -76,11 +76,12 @@ class CertificateRequest(Conditions):
         asked = controller, plant, q_d, times is not None
         self.sliding = self.ball is None and self.offset > 0.0 and self.rate > 0.0
         self.e = equations(*asked, within, moving, *others, self.sliding)
-        self.sliding = self.sliding and self.e.gain is not None
-        if self.sliding:  # v = w - Lambda e
-            v = (half[n:] + np.abs(self.e.gain) @ half[:n]) * (1.0 + 1e-9)
-            gain, self.e = self.e.gain, equations(*asked, {**within, "v": (-v, v)}, moving, *others, True)
-            if not np.array_equal(self.e.gain, gain):
+        gain = self.e.gain
+        self.sliding = self.sliding and gain is not None
+        if self.sliding and gain is not None:  # v = w - Lambda e
+            v = (half[n:] + np.abs(gain) @ half[:n]) * (1.0 + 1e-9)
+            self.e = equations(*asked, {**within, "v": (-v, v)}, moving, *others, True)
+            if self.e.gain is None or not np.array_equal(self.e.gain, gain):
                 raise ArgumentError("controller: expected w = e' + Lambda e with one Lambda on the whole box")
         self.bounded = times is not None and self.e.timed  # the claim is about these times alone
         if self.e.timed:
