@@ -42,6 +42,7 @@ SIZES = [1, 16, 256, 4096, 65_536, 1_000_000]
 QUICK_SIZES = [1, 16, 4096]
 MAX_LOOP, CHECKED = 4096, 16  # states of a loop in Python; states that are compared
 MAX_GRADIENT_BYTES = 2**31  # of one batch of results: larger ones are left out
+MAX_SECONDS = 5.0  # of a call, expected from a smaller batch: longer ones are left out
 UNAVAILABLE = {  # `pip install` found no package pycppad, cppadcodegen or cppadcg
     "Pinocchio, generated code": "does not install from PyPI (tried on 2026-11-24): the wheel of pin has none",
 }
@@ -278,14 +279,18 @@ def error(peer: Peer, term: str, robot: gc.Robot, states: np.ndarray) -> float:
     return float(np.abs(results(peer, term, states) - reference).max() / np.abs(reference).max())
 
 
-def compare(robot: gc.Robot, size: int, libraries: list[Peer], budget: float) -> None:
+def compare(
+    robot: gc.Robot, size: int, libraries: list[Peer], budget: float, known: dict[tuple[str, str], float]
+) -> None:
+    """known: microseconds a state by library and term, of the last batch; renewed."""
     rng = np.random.default_rng(0)
     states = np.stack([rng.uniform(-1.5, 1.5, (size, robot.nv)), *rng.normal(size=(2, size, robot.nv))])
     print(f"\n{robot.name}: {size} states")
     for term in TERMS:
         numbers = robot.nv * (1 if term in ("inverse dynamics", "forward dynamics") else robot.nv)
         fits = 8 * size * numbers * (2 if term.startswith("gradient") else 1) <= MAX_GRADIENT_BYTES
-        able = [x for x in libraries if term in x.terms and fits]
+        slow = {x.name for x in libraries if not x.loops and known.get((x.name, term), 0.0) * size > 1e6 * MAX_SECONDS}
+        able = [x for x in libraries if term in x.terms and fits and x.name not in slow]
         errors, seconds, failures = {}, {}, {x.name: x.failure for x in libraries}
         for peer in list(able):
             try:
@@ -299,8 +304,10 @@ def compare(robot: gc.Robot, size: int, libraries: list[Peer], budget: float) ->
         for peer in libraries:
             count = min(size, MAX_LOOP) if peer.loops else size
             each = seconds[peer.name] / count * 1e6 if peer.name in seconds else None
-            absent = peer.absent if fits else "too large"
+            absent = "left out: a call takes too long" if peer.name in slow else peer.absent if fits else "too large"
             missing = f"failed: {failures[peer.name]}" if failures[peer.name] else absent
+            if each is not None:
+                known[peer.name, term] = each
             cell = missing if each is None else f"{each:10.3f} us a state, error {errors[peer.name]:.0e}"
             print(f"  {term:30s} {peer.name:25s} {cell}")
             RESULTS.row(
@@ -317,8 +324,9 @@ def main(*, quick: Quick = False, states: list[int] | None = None) -> None:
     robot = models.panda()
     with tempfile.TemporaryDirectory() as folder:
         libraries = peers(robot, Path(folder))
+        known: dict[tuple[str, str], float] = {}
         for size in states or (QUICK_SIZES if quick else SIZES):
-            compare(robot, size, libraries, 0.7 if quick else 6.0)
+            compare(robot, size, libraries, 0.7 if quick else 4.0, known)
     RESULTS.save(quick)
 
 
