@@ -68,8 +68,10 @@ def write_each(writers: Iterable[Callable[[], Path | list[Path]]]) -> list[Path]
         except WriteError as error:
             written += error.written
             problems.append(str(error))
-        except (GeomctrlError, OSError) as error:
+        except GeomctrlError as error:
             problems.append(str(error))
+        except OSError as error:
+            problems.append(f"{error.filename}: {error.strerror or error}" if error.filename else str(error))
         else:
             written += [paths] if isinstance(paths, Path) else paths
     if problems:

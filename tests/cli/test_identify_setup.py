@@ -145,7 +145,7 @@ def test_setups_that_are_wrong_name_file_and_key(text, message, tmp_path):
     [
         (("--joints", "a,b,c"), "joints: expected 2 names, one per joint of 'two_link', got 3"),
         (("--current-gains", "1,2"), "i: current_gains are given, expected currents, got none; there are t, q1"),
-        (("--column", "i=tau"), "tau: expected torques, got currents; give what makes torques of them"),
+        (("--column", "i=tau"), "tau: expected torques, got currents; give the gains that convert them"),
         (("--current-gains", "0", "--column", "i=tau"), "current_gains: expected N m/A, one or one per joint, not 0"),
         (("--topic", "/a"), "topic: no columns called after joints, on '/a' or elsewhere; there are t, q1"),
         (("--gears", "1,0;0"), "--gears: expected rows of numbers, or the name of a file of them"),
