@@ -245,7 +245,7 @@ def batch(peer: Peer, term: str, states: np.ndarray) -> Callable[[], Any]:
     """A call for all states (3, n, nv); loops return their last result."""
     f = peer.terms[term]
     if not peer.loops:
-        arrays = states if states.shape[1] > 1 or peer.name != "geomctrl" else states[:, 0]
+        arrays = tuple(states if states.shape[1] > 1 or peer.name != "geomctrl" else states[:, 0])
         return lambda: f(*arrays)
     rows = list(zip(*states[:, :MAX_LOOP]))
 
