@@ -280,16 +280,18 @@ def error(peer: Peer, term: str, robot: gc.Robot, states: np.ndarray) -> float:
 
 
 def compare(
-    robot: gc.Robot, size: int, libraries: list[Peer], budget: float, known: dict[tuple[str, str], float]
+    robot: gc.Robot, size: int, libraries: list[Peer], budget: float, last_times: dict[tuple[str, str], float]
 ) -> None:
-    """known: microseconds a state by library and term, of the last batch; renewed."""
+    """last_times: microseconds a state by library and term, of the last batch; renewed."""
     rng = np.random.default_rng(0)
     states = np.stack([rng.uniform(-1.5, 1.5, (size, robot.nv)), *rng.normal(size=(2, size, robot.nv))])
     print(f"\n{robot.name}: {size} states")
     for term in TERMS:
         numbers = robot.nv * (1 if term in ("inverse dynamics", "forward dynamics") else robot.nv)
         fits = 8 * size * numbers * (2 if term.startswith("gradient") else 1) <= MAX_GRADIENT_BYTES
-        slow = {x.name for x in libraries if not x.loops and known.get((x.name, term), 0.0) * size > 1e6 * MAX_SECONDS}
+        slow = {
+            x.name for x in libraries if not x.loops and last_times.get((x.name, term), 0.0) * size > 1e6 * MAX_SECONDS
+        }
         able = [x for x in libraries if term in x.terms and fits and x.name not in slow]
         errors, seconds, failures = {}, {}, {x.name: x.failure for x in libraries}
         for peer in list(able):
@@ -307,7 +309,7 @@ def compare(
             absent = "left out: a call takes too long" if peer.name in slow else peer.absent if fits else "too large"
             missing = f"failed: {failures[peer.name]}" if failures[peer.name] else absent
             if each is not None:
-                known[peer.name, term] = each
+                last_times[peer.name, term] = each
             cell = missing if each is None else f"{each:10.3f} us a state, error {errors[peer.name]:.0e}"
             print(f"  {term:30s} {peer.name:25s} {cell}")
             RESULTS.row(
@@ -324,9 +326,9 @@ def main(*, quick: Quick = False, states: list[int] | None = None) -> None:
     robot = models.panda()
     with tempfile.TemporaryDirectory() as folder:
         libraries = peers(robot, Path(folder))
-        known: dict[tuple[str, str], float] = {}
+        last_times: dict[tuple[str, str], float] = {}
         for size in states or (QUICK_SIZES if quick else SIZES):
-            compare(robot, size, libraries, 0.7 if quick else 4.0, known)
+            compare(robot, size, libraries, 0.7 if quick else 4.0, last_times)
     RESULTS.save(quick)
 
 

@@ -34,7 +34,7 @@ class Trace:
 
 
 def without_unused(traces: Sequence[Trace]) -> list[Trace]:
-    """The traces without operations that none of them needs; those of one graph share the new one."""
+    """Copies of the traces without unneeded operations; traces that share a graph share its copy."""
     ends: dict[Graph, set[int]] = {}
     for trace in traces:
         ends.setdefault(trace.graph, set()).update(trace.ends)

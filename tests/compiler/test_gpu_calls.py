@@ -165,9 +165,9 @@ class Frame:
         return 0xBAD
 
     def _stream(self, question):
-        words = (ctypes.c_int64 * 4).from_address(question)
-        assert list(words[:3]) == [32, 0, 0xC0FFEE]
-        words[3] = 0x57
+        question_fields = (ctypes.c_int64 * 4).from_address(question)
+        assert list(question_fields[:3]) == [32, 0, 0xC0FFEE]
+        question_fields[3] = 0x57
         return self.refusal
 
 

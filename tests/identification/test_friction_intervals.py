@@ -25,14 +25,14 @@ def coverage(friction, numbers=LOGS):
     return np.concatenate(held).mean()
 
 
-FEW = LOGS[:3]
+QUICK_LOGS = LOGS[:3]
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in friction_intervals.FRICTION if "coulomb" not in name]
 
 
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("friction", ["viscous, coulomb", "viscous, coulomb, stribeck", *SLOW])
 def test_intervals_hold_the_truth_with_each_friction_model(friction):
-    assert coverage(friction, FEW if "GEOMCTRL_QUICK_TESTS" in os.environ else LOGS) >= 0.9
+    assert coverage(friction, QUICK_LOGS if "GEOMCTRL_QUICK_TESTS" in os.environ else LOGS) >= 0.9
 
 
 @pytest.mark.slow

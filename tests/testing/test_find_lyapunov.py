@@ -43,7 +43,7 @@ def motion(law, x, duration):
     return result.y
 
 
-def on_the_border(found, half, count=12):
+def on_the_border(result, half, count=12):
     """States with V slightly below the level, on rays from the equilibrium."""
     out = []
     for angle in np.linspace(0.0, 2.0 * np.pi, count, endpoint=False):
@@ -51,7 +51,7 @@ def on_the_border(found, half, count=12):
         low, high = 0.0, 1.5
         for _ in range(40):
             r = 0.5 * (low + high)
-            inside = found.controller.in_domain(0.0, r * ray[:1], r * ray[1:])
+            inside = result.controller.in_domain(0.0, r * ray[:1], r * ray[1:])
             low, high = (r, high) if inside else (low, r)
         out.append(low * ray)
     return out
@@ -64,49 +64,49 @@ def limited():
 
 
 def test_motions_from_the_border_of_the_certified_set_converge_inside_the_box(limited):
-    law, half, found = limited
-    assert found.status == "proved"
-    for x in on_the_border(found, half):
+    law, half, result = limited
+    assert result.status == "proved"
+    for x in on_the_border(result, half):
         y = motion(law, x, 15.0)
         assert (np.abs(y) <= half[:, None]).all()
         assert np.abs(y[:, -1]).max() < 1e-3
-        V = [found.controller.value(q[:1], q[1:], PENDULUM) for q in y.T]
+        V = [result.controller.value(q[:1], q[1:], PENDULUM) for q in y.T]
         assert np.max(np.diff(V)) < 1e-9
 
 
 def test_the_certified_set_is_most_of_the_simulated_one(limited):
-    law, half, found = limited
+    law, half, result = limited
     inside = kept = 0
     for x in np.random.default_rng(5).uniform(-half, half, (150, 2)):
         y = motion(law, x, 15.0)
         converges = bool((np.abs(y) <= half[:, None]).all() and np.abs(y[:, -1]).max() < 1e-2)
-        certified = found.controller.in_domain(0.0, x[:1], x[1:])
+        certified = result.controller.in_domain(0.0, x[:1], x[1:])
         assert converges or not certified
         inside, kept = inside + converges, kept + certified
-    assert kept / inside == pytest.approx(found.share, abs=0.12)
-    assert found.share > 0.7
+    assert kept / inside == pytest.approx(result.share, abs=0.12)
+    assert result.share > 0.7
 
 
 @pytest.mark.slow
 def test_the_proof_is_confirmed_and_the_law_keeps_its_v(limited, tmp_path):
-    _, half, found = limited
-    path = found.certificate.save(tmp_path / "v.npz")
-    said = testing.recheck_lyapunov(path, found.controller, PENDULUM, tuple(half), level=found.level, processes=2)
+    _, half, result = limited
+    path = result.certificate.save(tmp_path / "v.npz")
+    said = testing.recheck_lyapunov(path, result.controller, PENDULUM, tuple(half), level=result.level, processes=2)
     assert "confirmed" in said
     with pytest.raises(testing.CheckError):
-        testing.recheck_lyapunov(path, found.controller, PENDULUM, tuple(half), level=1.02 * found.level)
+        testing.recheck_lyapunov(path, result.controller, PENDULUM, tuple(half), level=1.02 * result.level)
 
 
 @pytest.mark.slow
 def test_a_set_inside_of_a_limit_cycle_is_proved_and_none_beyond_it():
     half = np.array([3.0, 3.5])
-    found = testing.find_lyapunov(BesideACycle(), PENDULUM, tuple(half), degree=4, budget=60_000)
-    assert found.status == "proved"
-    assert found.share > 0.4
-    for x in on_the_border(found, half):
+    result = testing.find_lyapunov(BesideACycle(), PENDULUM, tuple(half), degree=4, budget=60_000)
+    assert result.status == "proved"
+    assert result.share > 0.4
+    for x in on_the_border(result, half):
         assert np.abs(motion(BesideACycle(), x, 40.0)[:, -1]).max() < 1e-3
     for x in ([2.3, 0.0], [0.0, 3.0]):  # outside of the cycle
-        assert not found.controller.in_domain(0.0, np.array(x[:1]), np.array(x[1:]))
+        assert not result.controller.in_domain(0.0, np.array(x[:1]), np.array(x[1:]))
 
 
 @pytest.mark.parametrize("kp", [0.5 * WEIGHT, 0.99 * WEIGHT, 0.0])
@@ -115,10 +115,10 @@ def test_an_unstable_set_point_is_refuted_with_a_direction_along_which_motions_l
         def __call__(self, t, q, v, z):
             return gc.Command(-kp * q - 1.0 * v)
 
-    found = testing.find_lyapunov(Weak(), PENDULUM, (0.5, 1.0))
-    assert found.status == "refuted"
-    assert "unstable" in str(found)
-    y = np.abs(motion(Weak(), found.counterexample, 300.0))
+    result = testing.find_lyapunov(Weak(), PENDULUM, (0.5, 1.0))
+    assert result.status == "refuted"
+    assert "unstable" in str(result)
+    y = np.abs(motion(Weak(), result.counterexample, 300.0))
     assert y.max() > 0.05
 
 
@@ -127,9 +127,9 @@ def test_a_set_point_that_is_no_equilibrium_is_refuted():
         def __call__(self, t, q, v, z):
             return gc.Command(-20.0 * (q - 0.01) - 4.0 * v)
 
-    found = testing.find_lyapunov(Off(), PENDULUM, (0.3, 1.0))
-    assert found.status == "refuted"
-    assert "no equilibrium" in str(found)
+    result = testing.find_lyapunov(Off(), PENDULUM, (0.3, 1.0))
+    assert result.status == "refuted"
+    assert "no equilibrium" in str(result)
 
 
 def test_a_loop_without_damping_is_undecided():
@@ -137,9 +137,9 @@ def test_a_loop_without_damping_is_undecided():
         def __call__(self, t, q, v, z):
             return gc.Command(-20.0 * q)
 
-    found = testing.find_lyapunov(Swing(), PENDULUM, (0.3, 1.0))
-    assert found.status == "undecided"
-    assert "margin" in str(found)
+    result = testing.find_lyapunov(Swing(), PENDULUM, (0.3, 1.0))
+    assert result.status == "undecided"
+    assert "margin" in str(result)
 
 
 @pytest.mark.parametrize("seed", range(40))
