@@ -109,7 +109,7 @@ def traced_term(robot: Mechanism, term: Term) -> tuple[Trace, Sizes]:
 
 def expected_outputs(robot: Mechanism, term: Term, inputs: list[np.ndarray]) -> list[np.ndarray] | None:
     """The results of the kernel in plain Python, to compare with; None if it has no result."""
-    rows = dict(zip((x.name for x in term.inputs), inputs))
+    rows = {x.name: values.ravel() for x, values in zip(term.inputs, inputs)}  # kernels read wrenches one after another
     arrays = [rows.get(x.name, np.empty(0)) for x in term.algorithm.inputs]
     arrays += [{**term.numbers, **term.arrays}[x.name] for x in term.algorithm.options]
     try:

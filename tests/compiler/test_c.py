@@ -54,6 +54,11 @@ def called(function, arrays, sizes, kind=np.float64):
     return good, out
 
 
+@pytest.mark.parametrize("term", ["inverse_dynamics_external", "forward_dynamics_external"])
+def test_terms_with_external_wrenches_are_written(term, tmp_path):
+    assert f"arm_{term}" in models.two_link().to_c(tmp_path, terms=[term], name="arm")[1].read_text()
+
+
 @needs_compiler
 @pytest.mark.slow
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
