@@ -26,7 +26,7 @@ from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.compiler.kernel_traces import structure, trace
 from geomctrl.compiler.loop_memory import Numbers, used_numbers
 from geomctrl.control.compiled.choice import known_trace
-from geomctrl.control.compiled.gpu_machine import NAME, worst_of_rows
+from geomctrl.control.compiled.gpu_machine import NAME
 from geomctrl.control.loop_runner import Case, LoopRunner, in_a_loop
 from geomctrl.control.monitors.chosen import monitor_list
 from geomctrl.tracing.backends import gpu, host, ptx
@@ -89,8 +89,8 @@ def loop_module(robot: gc.Robot, law: gc.Controller, q: np.ndarray) -> str:
     with in_a_loop():
         runner.begin()
         traced = known_trace(runner.loop, runner.record.watchers, strict=False).traced
-    equations = traced.equations
-    return gpu_loops.module(equations, Numbers(used_numbers(equations), 1), worst_of_rows(traced), NAME)
+    equations = traced.equations.with_rows_in_samples
+    return gpu_loops.module(equations, Numbers(used_numbers(equations), 1), NAME)
 
 
 def written(module: str, processor: str) -> str:

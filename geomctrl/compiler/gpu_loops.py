@@ -15,9 +15,7 @@ Elementary functions other than sine, cosine and square root are those of NVIDIA
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
 from geomctrl.tracing.backends.angles import reduced
 from geomctrl.tracing.backends.elementary import WAVE, library, reduced_sin_cos, sin_cos, waves
@@ -36,15 +34,6 @@ from .loops import EXACT, STRETCH, Loop
 ONE = Vector(1)
 PAIR_FUNCTIONS = "exp", "log"  # called by adaptive methods
 SYMBOLS = {name: f"__nv_{name}" for name in LIBRARY} | {"sin": "sine", "cos": "cosine"}
-
-
-class Worst(NamedTuple):
-    """A monitor that depends on its row alone: positions of its value in the row, of its worst value and of that
-    value's time in the memory."""
-
-    value: int
-    worst: int
-    time: int
 
 
 class Image:
@@ -70,16 +59,11 @@ class Image:
         return [x for x in zip(starts, self.places, self.lengths) if x[2]]
 
 
-def module(equations: Equations, numbers: Numbers, worst: Sequence[Worst], name: str) -> str:
-    """The kernel's module as text."""
+def module(equations: Equations, numbers: Numbers, name: str) -> str:
+    """The kernel's module as text, of equations without `rows`."""
     plans = {trace: Plan(fused(x), stretch=STRETCH) for trace, x in equations.traces.items()}
-    slots = max(plan.slots for plan in plans.values())
-    if equations.rows is not None:
-        plans["row"] = Plan(fused(equations.rows.trace), stretch=STRETCH)
-    layout = Layout(equations, 1, slots, plans["row"].slots if "row" in plans else 0)
+    layout = Layout(equations, 1, max(plan.slots for plan in plans.values()))
     used, others = library_functions(equations), () if equations.pair is None else PAIR_FUNCTIONS
-    own_row = layout.size
-    size = own_row + equations.row
     parts = [
         STATE,
         library([1], equations.all_traces, others, SYMBOLS),
@@ -93,7 +77,7 @@ def module(equations: Equations, numbers: Numbers, worst: Sequence[Worst], name:
     parts += [core(plan, ONE, trace, 1, numbers.place, EXACT) for trace, plan in plans.items()]
     if equations.pair is not None:
         parts.append(Interval(equations, layout, ONE, equations.pair).text())
-    parts += [_ThreadLoop(equations, layout, own_row, worst).text(), _kernel(equations, layout, size, numbers, name)]
+    parts += [_ThreadLoop(equations, layout, ONE).text(), _kernel(equations, layout, numbers, name)]
     parts.append(f'!nvvm.annotations = !{{!1}}\n!1 = !{{ptr @{name}, !"maxntidx", i32 {THREADS}}}')
     return "\n".join(parts)
 
@@ -114,61 +98,30 @@ def _wave(name: str) -> str:
 
 
 class _ThreadLoop(Loop):
-    """The loop of a thread. Rows are stored with a stride; monitors that depend on rows alone are evaluated at once."""
+    """The loop of a thread, which stores rows with a stride."""
 
     head, row_pointer = "define internal i64 @run", GLOBAL
     arguments = Loop.arguments.replace("ptr noalias %rows", f"{GLOBAL} %rows, i64 %threads")
     _store_time = Steps._store_time  # all threads have one clock
 
-    def __init__(self, equations: Equations, layout: Layout, own_row: int, worst: Sequence[Worst]):
-        super().__init__(equations, layout, ONE)
-        self.own_row, self.worst = own_row, worst
-
-    def _sample(self) -> None:
-        super()._sample()
-        e, l = self.equations, self.layout
-        first = 1 + e.y + e.held
-        row = self._at(self.own_row)
-        self._copy(row, self.x, first)
-        self._copy(self.address(row, first), self.address(self.out, e.dim), e.sample.sizes[1])
-        if e.rows is None:
-            return
-        out, scratch = (self._at(start) for start in l.block[1:])
-        self.good.append(self.let(f"call i1 @row(ptr %numbers, ptr {row}, ptr {out}, ptr {scratch})"))
-        for k, place in enumerate(e.rows.places):
-            self.do(f"store double {self._number(out, k)}, ptr {self.address(row, place)}")
-
-    def _commit(self) -> None:
-        """Also update the worst values of the monitors in `worst`, as `Record.add` does."""
-        row, t = self._at(self.own_row), self._number(self.x, 0)
-        memory = self._at(self.memory_at)
-        for value, worst, time in self.worst:
-            x, before = self._number(row, value), self._number(memory, worst)
-            not_worse = self.let(f"fcmp ole double {x}, {before}")
-            number = self.let(f"fcmp oeq double {before}, {before}")  # nan is the worst, and stays
-            worse = self.let(f"and i1 {self._not(not_worse)}, {number}")
-            for place, new in ((worst, x), (time, t)):
-                now = self.let(f"select i1 {worse}, double {new}, double {self._number(memory, place)}")
-                self.do(f"store double {now}, ptr {self.address(memory, place)}")
-        super()._commit()
-
     def _store_row(self) -> None:
-        self.do(f"call void @put({GLOBAL} %row, ptr {self._at(self.own_row)}, i64 {self.equations.row}, i64 %threads)")
-        length = self.let(f"mul i64 {self.equations.row}, %threads")
+        e = self.equations
+        first, rest = 1 + e.y + e.held, e.sample.sizes[1]
+        self.do(f"call void @put({GLOBAL} %row, ptr {self.x}, i64 {first}, i64 %threads)")
+        further = self.let(f"getelementptr double, {GLOBAL} %row, i64 {self.let(f'mul i64 {first}, %threads')}")
+        self.do(f"call void @put({GLOBAL} {further}, ptr {self.address(self.out, e.dim)}, i64 {rest}, i64 %threads)")
+        length = self.let(f"mul i64 {e.row}, %threads")
         self.do(f"%row_stored = getelementptr double, {GLOBAL} %row, i64 {length}")
 
-    def _number(self, base: str, k: int) -> str:
-        return self.let(f"load double, ptr {self.address(base, k)}")
 
-
-def _kernel(equations: Equations, layout: Layout, size: int, numbers: Numbers, name: str) -> str:
+def _kernel(equations: Equations, layout: Layout, numbers: Numbers, name: str) -> str:
     image, own = Image(equations, 1), len(numbers.used)
     arguments = (
         f"i64 %threads, {GLOBAL} %numbers, {GLOBAL} %state, {GLOBAL} %rows, {GLOBAL} %reached,"
         " i64 %first, i64 %last, i64 %every, i64 %total, double %dt, double %t_end"
     )
     f = Function(ONE)
-    f.do(f"%memory = alloca double, i64 {size}, align 64")
+    f.do(f"%memory = alloca double, i64 {layout.size}, align 64")
     f.do(f"%own = alloca double, i64 {max(own, 1)}, align 64")
     f.do("%b = call i64 @state()")
     f.do("%inside = icmp slt i64 %b, %threads")

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from geomctrl.tracing.fusion import fused
+from geomctrl.tracing.graph import Condition, Graph, Symbol, operands
+from geomctrl.tracing.symbols import both, compare, invert, where
 from geomctrl.tracing.traces import Trace, without_unused
 
+# the arrays of a trace; the last one contains the part of a row after the held command
+NUMBERS, TIME, STATE, HELD, MEMORY, ROW = range(6)
 TAKEN = ("h", "grow", "before", "count")  # next step, its largest growth; error of the last step, number of steps
 BLOCK = 8  # doubles per elementwise operation
 
@@ -47,12 +53,16 @@ class Sampled(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Quantities that depend only on the row of their sample, computed for many samples at once.
+    """Values of monitors that depend only on the row of their sample, computed for many samples at once.
 
-    Their trace, whose inputs are the row, and their positions in the row."""
+    Their trace, whose inputs are the row; their positions in the row; the positions in the monitors' memory of the
+    worst value of each and of its time.
+    """
 
     trace: Trace
     places: Sequence[int]
+    worst: Sequence[int]
+    times: Sequence[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +120,27 @@ class Equations:
     def all_traces(self) -> list[Trace]:
         return [*self.traces.values(), *([] if self.rows is None else [self.rows.trace])]
 
+    @cached_property
+    def with_rows_in_samples(self) -> Equations:
+        """The same equations in which `sample` computes what `rows` does, with the same bits."""
+        if self.rows is None:
+            return self
+        graph, rates, numbers = Graph(finite=False), self.dim, self.sample.sizes[1]
+        outputs, good = _appended(graph, fused(self.sample), ())
+        values, good_rows = _appended(graph, fused(self.rows.trace), outputs[rates : rates + numbers])
+        added, remembered = [], [*self.remembered]
+        for x, place, worst, time in zip(values, *self.rows[1:], strict=True):
+            outputs[place - (1 + self.y + self.held) + rates] = x
+            memory = graph.load(MEMORY, worst), graph.load(MEMORY, time)
+            added += [graph.operand(y) for y in worst_so_far(Symbol(graph, x), graph.load(TIME, 0), *memory)[:2]]
+            remembered += [(len(outputs) + len(added) - 2 + k, y) for k, y in enumerate((worst, time))]
+        flag = both(good, good_rows)
+        sizes = (rates, numbers, self.sample.sizes[2] + len(added))
+        sample = Trace(
+            graph, self.sample.inputs, (*outputs, *added), sizes, flag.index if isinstance(flag, Condition) else None
+        )
+        return replace(self, sample=sample, rows=None, remembered=remembered)
+
     def without_unused(self) -> Equations:
         """The same equations without operations that no result needs."""
         new = dict(zip(map(id, self.all_traces), without_unused(self.all_traces), strict=True))
@@ -120,6 +151,29 @@ class Equations:
             sampled=[x._replace(trace=new[id(x.trace)]) for x in self.sampled],
             rows=None if self.rows is None else self.rows._replace(trace=new[id(self.rows.trace)]),
         )
+
+
+def worst_so_far(x: Any, t: Any, worst: Any, time: Any) -> tuple[Any, Any, Any]:
+    """(The worst value after value x of a monitor at time t, its time, whether it is x); nan is worse than numbers."""
+    worse = both(invert(compare("le", x, worst)), compare("eq", worst, worst))
+    return where(worse, x, worst), where(worse, t, time), worse
+
+
+def _appended(graph: Graph, trace: Trace, row: Sequence[int]) -> tuple[list[int], Any]:
+    """(The outputs of a trace after its operations have been added to a graph, the condition for a result).
+
+    row: the nodes of the numbers that the trace loads as `ROW`.
+    """
+    new: dict[int, int] = {}
+    for index in trace.graph.needed(trace.ends):
+        op, *rest = node = trace.graph.nodes[index]
+        if op == "load" and rest[0] == ROW:
+            new[index] = row[rest[1]]
+        else:
+            new[index] = graph.node(op, *(map(new.__getitem__, rest) if operands(node) else rest))
+    graph.exact.update(new[index] for index in trace.graph.exact & new.keys())
+    good = True if trace.flag is None else Condition(graph, new[trace.flag])
+    return [new[index] for index in trace.outputs], good
 
 
 class Layout:
@@ -158,8 +212,7 @@ class Layout:
         self.slots = slots, rows, lanes
         self.block: tuple[int, ...] = (0, 0, 0)  # rows turned, what is computed of them, the memory for that
         if e.rows is not None:
-            turned = e.row if width < lanes else 0
-            self.block = tuple(self._area(n, lanes) for n in (turned, len(e.rows.places), rows))
+            self.block = tuple(self._area(n, lanes) for n in (e.row, len(e.rows.places), rows))
 
     def _area(self, numbers: int, width: int | None = None) -> int:
         start = self.size

@@ -14,8 +14,8 @@ computes a single sample at the state in memory, with a new command.
 
     over_rows(numbers, memory, rows, count, failed)
 
-computes quantities of `count` stored samples that depend only on their rows, as many in parallel as the processor has
-lanes. `failed` contains the lanes of a block without a result: one bit per sample, or per run for parallel runs.
+computes monitors of `count` stored samples of a single run that depend only on their rows, as many in parallel as the
+processor has lanes. `failed` contains the samples of a block without a result, one bit per sample.
 """
 
 from __future__ import annotations
@@ -273,36 +273,26 @@ class _OverRows(Function):
         nodes, starts = plan.nodes, plan.starts
         loads = (nodes[index] for index in plan.trace.graph.needed(plan.trace.ends) if nodes[index][0] == "load")
         self.inputs = sorted({starts[array - 1] + k for _, array, k in loads if array})
-        self.turned = layout.width < lanes.width  # rows are transposed into lanes
 
     def text(self) -> str:
         l, w = self.layout, self.vector.width
         arguments = "ptr noalias %numbers, ptr noalias %memory, ptr noalias %rows, i64 %count, ptr noalias %failed"
         self.lines = [f"define void @over_rows({arguments}) nounwind {{", "entry:"]
         turned, out, scratch = (self.let(f"getelementptr double, ptr %memory, i64 {x}") for x in l.block)
-        if self.turned:
-            self.do(f"%blocks = udiv i64 {self.let(f'add i64 %count, {w - 1}')}, {w}")
-        else:
-            self.do("%blocks = add i64 %count, 0")
+        self.do(f"%blocks = udiv i64 {self.let(f'add i64 %count, {w - 1}')}, {w}")
         self.lines += ["  br label %head", "head:"]
         self.do("%b = phi i64 [0, %entry], [%next, %body]")
         self.do("%more = icmp slt i64 %b, %blocks")
         self.lines += ["  br i1 %more, label %body, label %exit", "body:"]
-        rows = [self._row(lane) for lane in range(w if self.turned else 1)]
-        if self.turned:
-            for k in self.inputs:
-                self._store(turned, k, self._gathered(rows, k))
-        bits = self.let(
-            f"call {self.vector.bool} @row(ptr %numbers, ptr {turned if self.turned else rows[0]}, ptr {out},"
-            f" ptr {scratch})"
-        )
+        rows = [self._row(lane) for lane in range(w)]
+        for k in self.inputs:  # transposed into lanes
+            place = self.address(turned, k * w)
+            self.do(f"store {self.vector.type} {self._gathered(rows, k)}, ptr {place}, align 8")
+        bits = self.let(f"call {self.vector.bool} @row(ptr %numbers, ptr {turned}, ptr {out}, ptr {scratch})")
         for k, place in enumerate(self.rows.places):
             x = self.let(f"load {self.vector.type}, ptr {self.address(out, k * w)}, align 8")
-            if self.turned:
-                self._scatter(x, rows, place)
-            else:
-                self._store(rows[0], place, x)
-        whole = bits if w == 1 else self.let(f"bitcast {self.vector.bool} {bits} to i{w}")
+            self._scatter(x, rows, place)
+        whole = self.let(f"bitcast {self.vector.bool} {bits} to i{w}")
         wrong = self.let(f"zext i{w} {self.let(f'xor i{w} {whole}, -1')} to i64")
         self.do(f"store i64 {wrong}, ptr {self.let('getelementptr i64, ptr %failed, i64 %b')}")
         self.do("%next = add i64 %b, 1")
@@ -311,8 +301,6 @@ class _OverRows(Function):
 
     def _row(self, lane: int) -> str:
         """The address of a row of the block; the last row is repeated beyond the end."""
-        if not self.turned:
-            return self.let(f"getelementptr double, ptr %rows, i64 {self.let(f'mul i64 %b, {self.layout.row}')}")
         k = self.let(f"add i64 {self.let(f'mul i64 %b, {self.vector.width}')}, {lane}")
         last = self.let("sub i64 %count, 1")
         k = self.let(f"call i64 @llvm.smin.i64(i64 {k}, i64 {last})")
@@ -330,10 +318,6 @@ class _OverRows(Function):
         for lane, row in enumerate(rows):
             number = self.let(f"extractelement {self.vector.type} {x}, i64 {lane}")
             self.do(f"store double {number}, ptr {self.address(row, k)}")
-
-    def _store(self, base: str, k: int, x: str) -> None:
-        place = self.address(base, k * self.vector.width)
-        self.do(f"store {self.vector.type} {x}, ptr {place}, align 8")
 
 
 def _runs(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:

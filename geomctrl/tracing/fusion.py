@@ -4,6 +4,7 @@ A code generator fuses only products that have no other use. Unrelated code coul
 Here the expression alone decides, which gives the same bits in any context and any lane.
 
 Sums and products of user code are not fused: as in Python, x * x - y * y is 0 for x = y, and its root is not nan.
+A fused trace may be part of another one; to fuse that changes nothing in it.
 """
 
 from __future__ import annotations
@@ -31,5 +32,7 @@ def fused(trace: Trace) -> Trace:
             elif nodes[a][0] == "mul":
                 op, rest = "product_plus" if op == "add" else "product_minus", [*nodes[a][1:], b]
         new[index] = graph.node(op, *(new[x] for x in rest))
+        if op in ("add", "sub"):
+            graph.exact.add(new[index])
     outputs = tuple(new[x] for x in trace.outputs)
     return replace(trace, graph=graph, outputs=outputs, flag=None if trace.flag is None else new[trace.flag])

@@ -111,7 +111,8 @@ def test_skew_is_computed_of_rows_and_memory_is_not(monkeypatch):
     monkeypatch.setattr(choice, "trace_loop", lambda *a, **k: traces.append(make(*a, **k)) or traces[-1])
     for strict in (False, True):
         run([Skew(limit=1.0 + strict), Memory(), Torque()], True, t_end=0.05, strict=strict)
-    assert [[monitor for monitor, _ in traced.of_rows] for traced in traces] == [[0, 2], []]
+    computed = [traced.equations.rows and [k - traced.worst for k in traced.equations.rows.worst] for traced in traces]
+    assert computed == [[0, 2], None]
 
 
 @pytest.mark.parametrize("chunk", [3, 16, 1024])
@@ -165,6 +166,41 @@ def test_runs_side_by_side_have_each_its_own_values_and_ends():
         for monitor in monitors:
             same(run_, alone, monitor.name)
     assert {x.success for x in together} == {True, False}
+
+
+class Rounding(Monitor):
+    """A monitor that is all rounding: a fused sum of a product, or one of a computed signal, changes it."""
+
+    name = "rounding"
+    description = "error of sums [rad]"
+
+    def __init__(self):
+        self.limit = 1.0
+
+    def measure(self, sample):
+        x, y = sample.signals["e"][0], sample.tau[1]
+        return abs(sample.q[0] * x + sample.v[1] * y - (sample.v[1] * y + sample.q[0] * x) - y * 1e-17) + abs(
+            (x + y) * x - x * x - y * x
+        )
+
+
+@pytest.mark.parametrize("options", [{}, {"every": 40}, {"control_dt": 0.01}])
+def test_runs_side_by_side_have_the_bits_of_single_runs(options):
+    """A single run computes these monitors later, parallel runs at each sample."""
+    q0 = [[0.4 + x, -0.3] for x in np.linspace(0.0, 1.0, 5)]
+    monitors = [Skew(), Rounding(), Torque(), Memory()]
+    together = gc.simulate_many(
+        ROBOT, law(), q0, START[1], 0.4, 1e-3, monitors=monitors, **with_options(True, **options)
+    )
+    for start, run_ in zip(q0, together, strict=True):
+        alone = gc.simulate(
+            ROBOT, law(), start, START[1], 0.4, 1e-3, monitors=monitors, **with_options(True, **options)
+        )
+        np.testing.assert_array_equal(run_.q, alone.q)
+        for a, b in zip(run_.monitors.values(), alone.monitors.values(), strict=True):
+            np.testing.assert_array_equal(a.values, b.values)
+            assert (a.worst, a.t_worst) == (b.worst, b.t_worst)
+        assert alone.monitors["rounding"].worst > 0.0
 
 
 def test_a_law_that_ends_in_the_first_lane_leaves_the_clock_of_the_others():

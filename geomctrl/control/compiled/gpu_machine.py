@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.compiler import gpu_loops
-from geomctrl.compiler.gpu_loops import Image, Worst
+from geomctrl.compiler.gpu_loops import Image
 from geomctrl.compiler.loop_memory import Numbers, used_numbers
 from geomctrl.tracing.backends import cache, gpu, host, ptx
 
@@ -69,18 +69,12 @@ def _kernel(traced: TracedLoop, number: int) -> gpu.Kernel:
     """The kernel of a traced loop on a device, new or as before."""
     key = "gpu", number
     if key not in traced.codes:
-        equations, device = traced.equations, gpu.device(number)
+        equations, device = traced.equations.with_rows_in_samples, gpu.device(number)
         capability = device.compute_capability
         processor = ptx.processor((capability[0], capability[1]))
-        text = gpu_loops.module(equations, Numbers(used_numbers(equations), 1), worst_of_rows(traced), NAME)
+        text = gpu_loops.module(equations, Numbers(used_numbers(equations), 1), NAME)
         library = gpu.libdevice() if gpu_loops.library_functions(equations) else b""
         identity = hashlib.sha256(f"{cache.version()} {processor} {text}".encode() + library).hexdigest()
         code = cache.kept(identity, lambda: host.ptx(text, processor, library).encode()).decode()
         traced.codes[key] = gpu.Kernel(device, NAME, lambda blocks: code)
     return traced.codes[key]
-
-
-def worst_of_rows(traced: TracedLoop) -> list[Worst]:
-    """The monitors that depend on their row alone."""
-    monitors = (traced.equations.memory - traced.worst) // 2
-    return [Worst(place, traced.worst + k, traced.worst + monitors + k) for k, place in traced.of_rows]

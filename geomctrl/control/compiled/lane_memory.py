@@ -45,7 +45,9 @@ class LaneMemory(Generic[Positions]):
 
     def set_numbers(self, values: Sequence[np.ndarray]) -> None:
         """The model's numbers of each lane, in the order of `SymbolicCopies`."""
-        self.values = self.numbers.filled(values)
+        filled = self.numbers.filled(values)
+        self.values = _aligned(len(filled))
+        self.values[:] = filled
 
     def put(self, lane: int, loop: Any, record: Any, t: float, k1: np.ndarray) -> None:
         """Copy a loop and its monitors into a lane, after a sample at time t."""

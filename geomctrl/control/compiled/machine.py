@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from geomctrl.compiler import loops
-from geomctrl.compiler.loop_memory import Layout, Numbers, used_numbers
+from geomctrl.compiler.loop_memory import Equations, Layout, Numbers, used_numbers
 from geomctrl.tracing.backends import cache, host
 
 from .lane_memory import LaneMemory
@@ -31,16 +31,17 @@ class Machine(LaneMemory[Layout]):
     """Compiled code of a traced loop for `width` lanes, with its memory."""
 
     def __init__(self, traced: TracedLoop, width: int = 1):
+        self.equations = _equations(traced, width)
         numbers, layout, self._observed, run, look, *over_rows = _code(traced, width)
         super().__init__(traced, width, numbers, layout)
         self._run, self._look = host.function(RUN, run), host.function(LOOK, look)
         self._over_rows = host.function(OVER_ROWS, *over_rows) if over_rows else None
-        self.rows, self.out = np.zeros(0), self._area(layout.out, sum(traced.equations.sample.sizes))
+        self.rows, self.out = np.zeros(0), self._area(layout.out, sum(self.equations.sample.sizes))
         self.addresses = 0, 0  # of the values and the memory
 
     @property
     def stores_every_step(self) -> bool:
-        """Whether rows of all steps are stored, from which some monitors are computed."""
+        """Whether rows of all steps are stored, from which some monitors of a single run are computed."""
         return self._over_rows is not None
 
     def set_numbers(self, values: Sequence[np.ndarray]) -> None:
@@ -69,14 +70,14 @@ class Machine(LaneMemory[Layout]):
             return self._advanced((first, last, every), end, alive, begin, sampled)
         start, before = self.memory.copy(), first - begin  # number of the last sample
         k, phase, stopped, rows = self._advanced((first, last, 1), end, alive, begin, sampled)
-        good, failed = self._filled(rows, alive)
-        if failed:  # Python continues these lanes from the sample before
+        good = self._filled(rows)
+        if good < len(rows):  # Python continues from the sample before
             self.memory[:] = start
-            k, phase, stopped, rows = first, begin, 0, rows[:0]
+            k, phase, rows = first, begin, rows[:0]
             if good:
                 k, phase, stopped, rows = self._advanced((first, before + good, 1), end, alive, begin)
-                self._filled(rows, alive)
-            stopped |= failed
+                self._filled(rows)
+            stopped = 1
         self._keep_worst(rows)
         if every > 1:
             samples = np.arange(before + 1, before + 1 + len(rows))
@@ -101,32 +102,22 @@ class Machine(LaneMemory[Layout]):
         rows = self.rows[: stored * size].reshape(stored, size // self.width, self.width)
         return k, phase, 0 if k == last and phase == (STEP if sampled else SAMPLE) else stopped, rows
 
-    def _filled(self, rows: np.ndarray, alive: int) -> tuple[int, int]:
-        """Compute quantities that depend on rows alone: (rows before the first without a result, lanes without)."""
+    def _filled(self, rows: np.ndarray) -> int:
+        """Compute the monitors that depend on rows alone; returns the number of rows before the first without value."""
         failed = np.zeros(len(rows) + 1, np.int64)
         self._over_rows(*self.addresses, rows.ctypes.data, len(rows), failed.ctypes.data)  # pyright: ignore[reportOptionalCall]
         if not failed.any():
-            return len(rows), 0
-        if self.width == 1:
-            bits = (failed[:, None] >> np.arange(host.lanes()) & 1).ravel()[: len(rows)]
-        else:
-            bits = failed[: len(rows)] & alive
-        bad = np.flatnonzero(bits)
-        return (int(bad[0]), int(bits[bad[0]])) if len(bad) else (len(rows), 0)
+            return len(rows)
+        bad = np.flatnonzero((failed[:, None] >> np.arange(host.lanes()) & 1).ravel()[: len(rows)])
+        return int(bad[0]) if len(bad) else len(rows)
 
     def _keep_worst(self, rows: np.ndarray) -> None:
         """The monitors' worst values in rows and their times, as in `Record.add`."""
-        n = (len(self.remembered) - self.traced.worst) // 2
-        for monitor, place in self.traced.of_rows if len(rows) else ():
-            worst, since = (
-                self.remembered[self.traced.worst + monitor],
-                self.remembered[self.traced.worst + n + monitor],
-            )
-            values = rows[:, place]
-            row = np.where(np.isnan(values).any(axis=0), np.isnan(values).argmax(axis=0), values.argmax(axis=0))
-            largest = np.take_along_axis(values, row[None], 0)[0]
-            worse = ~(largest <= worst) & (worst == worst)  # nan counts as worse than any number
-            worst[worse], since[worse] = largest[worse], rows[row, 0, range(self.width)][worse]
+        for place, worst, time in zip(*self.equations.rows[1:]) if self.equations.rows and len(rows) else ():
+            values, largest = rows[:, place, 0], self.remembered[worst, 0]
+            row = int(values.argmax())  # the first nan, if there is one, which counts as worse than any number
+            if not values[row] <= largest and largest == largest:
+                self.remembered[[worst, time], 0] = values[row], rows[row, 0, 0]
 
     def look(self, lane: int = 0, watching: bool = True) -> np.ndarray | None:
         """Compute a sample at the state in memory: rates, held command, measurements and the memory of monitors.
@@ -136,13 +127,13 @@ class Machine(LaneMemory[Layout]):
         """
         without = self._look(self.addresses[0], self.addresses[1]) >> lane & 1
         if watching and self._over_rows is not None:
-            e, out = self.traced.equations, self.out
+            e, out = self.equations, self.out
             row = np.concatenate((self.x[: 1 + e.y + e.held], out[e.dim : e.dim + e.sample.sizes[1]]))
-            without |= self._filled(row[None], 1 << lane)[1] != 0
-            for _, place in self.traced.of_rows:
+            without |= self._filled(row[None]) == 0
+            for place in e.rows.places if e.rows else ():
                 out[place - (1 + e.y + e.held) + e.dim] = row[place]
         sample = self.memory[self._observed[lane]]
-        rates = sample[: self.traced.equations.dim]
+        rates = sample[: self.equations.dim]
         return None if without or not np.isfinite(rates).all() else sample
 
     def measured(self) -> np.ndarray:
@@ -154,15 +145,20 @@ class Machine(LaneMemory[Layout]):
         return area
 
 
+def _equations(traced: TracedLoop, width: int) -> Equations:
+    """The equations of `width` runs: only for a single one are some monitors computed later, from rows."""
+    return traced.equations if width == 1 else traced.equations.with_rows_in_samples
+
+
 def _code(traced: TracedLoop, width: int) -> tuple:
     """The code of a traced loop, new or from disk."""
-    parts = traced.codes.get(width)
+    equations, parts = _equations(traced, width), traced.codes.get(width)
     if parts is None:
 
         @functools.cache
         def generated() -> tuple[str, Layout, Numbers]:
-            numbers = Numbers(used_numbers(traced.equations), width)
-            return *loops.module(traced.equations, width, numbers, host.lanes()), numbers
+            numbers = Numbers(used_numbers(equations), width)
+            return *loops.module(equations, width, numbers, host.lanes()), numbers
 
         def summary() -> bytes:
             """What is needed of the text but its code: the key of the code, and how its memory is divided."""
@@ -171,23 +167,24 @@ def _code(traced: TracedLoop, width: int) -> tuple:
             return marshal.dumps((key, numbers.used, layout.slots))
 
         key, used, slots = marshal.loads(cache.kept(f"{traced.file} {width}", summary) if traced.file else summary())
-        numbers, layout = Numbers(used, width), Layout(traced.equations, width, *slots)
+        numbers, layout = Numbers(used, width), Layout(equations, width, *slots)
         code = cache.kept(key, lambda: host.object_code(generated()[0]))
-        names = ["run", "look", *(["over_rows"] if traced.equations.rows else [])]
-        parts = traced.codes[width] = numbers, layout, _observed(traced, layout, width), *host.load(code, names)
+        names = ["run", "look", *(["over_rows"] if equations.rows else [])]
+        parts = traced.codes[width] = numbers, layout, _observed(traced, equations, layout), *host.load(code, names)
     return parts
 
 
-def _observed(traced: TracedLoop, l: Layout, w: int) -> list[np.ndarray]:
+def _observed(traced: TracedLoop, equations: Equations, l: Layout) -> list[np.ndarray]:
     """Positions in memory of a sample's numbers for each lane, in the order of `comparison.SampleRow`."""
+    w = l.width
     held, measured = (
         [k for c in columns for k in range(c.first, c.first + c.size)] for columns in (traced.held, traced.columns)
     )
-    renewed = {place: l.out + source * w for source, place in traced.equations.remembered}
-    first = l.x + w * (1 + traced.equations.y)  # the held command, followed by the memory of monitors
-    before = first + w * traced.equations.held
+    renewed = {place: l.out + source * w for source, place in equations.remembered}
+    first = l.x + w * (1 + equations.y)  # the held command, followed by the memory of monitors
+    before = first + w * equations.held
     index = [
-        *(l.out + k * w for k in range(traced.equations.dim)),
+        *(l.out + k * w for k in range(equations.dim)),
         *(first + k * w for k in held),
         *(l.out + k * w for k in measured),
         *(renewed.get(k, before + k * w) for k in range(traced.worst)),

@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 
 from geomctrl import caches
-from geomctrl.compiler.loop_memory import Equations, Pair, Rows, Sampled, Stage
+from geomctrl.compiler.loop_memory import HELD, Equations, Pair, Rows, Sampled, Stage
 from geomctrl.tracing.graph import Graph
 from geomctrl.tracing.traces import Trace
 
 from .law_memory import LawMemory
 from .stable_keys import stable_key
-from .trace_of_monitors import HELD
 from .traced_loop import Column, MemoryEntry, TracedLoop
 
 PARTS = {kind.__name__: kind for kind in (Column, Equations, MemoryEntry, Pair, Rows, Sampled, Stage, Trace)}
@@ -54,7 +53,7 @@ class Place:
             caches.keep_newest(_folders(), "*.trace", MAX_FILES)
 
 
-NAMES = ("equations", "columns", "held", "memory", "worst", "constant", "buffers", "of_rows")
+NAMES = ("equations", "columns", "held", "memory", "worst", "constant", "buffers")
 
 
 def _content(traced: TracedLoop) -> bytes:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from geomctrl.compiler.loop_memory import Equations, Pair, Sampled, Stage
+from geomctrl.compiler.loop_memory import HELD, NUMBERS, STATE, TIME, Equations, Pair, Sampled, Stage
 from geomctrl.control.closed_loop import MAX_STEPS
 from geomctrl.control.contracts import Command, evaluated_each_time
 from geomctrl.control.sample import Sample, State
@@ -40,7 +40,7 @@ from .law_memory import Cell, LawMemory, MemoryGrowthError, UnsupportedMemoryErr
 from .law_trace import OF_STATE, named, outputs_of, require_compilable_size
 from .loop_parts import law_of, loop_parts
 from .symbolic_copies import SymbolicCopies
-from .trace_of_monitors import HELD, NUMBERS, STATE, TIME, TraceOfMonitors
+from .trace_of_monitors import TraceOfMonitors
 from .trace_parts import (
     as_symbols,
     columns_of,
@@ -144,7 +144,7 @@ class LoopTrace(TraceOfMonitors):
         memory = [x for x, _ in self.renewed]
         sample = self._trace([rates, numbers, memory], [*of_law, *of_plant, *of_sample], n_held, self.size)
         remembered = loop.group.dim + len(numbers)
-        of_rows, rows = self.rows_of(columns, n_held, len(numbers))
+        rows = self.rows_of(columns, n_held, len(numbers))
         tableau = loop.tableau
         renewed = next(((c.first, loop.parts[2].start, c.size) for c in held if c.kind == "z_next"), None)
         equations = Equations(
@@ -157,7 +157,7 @@ class LoopTrace(TraceOfMonitors):
         self._require_finite()
         return TracedLoop(
             equations.without_unused(), columns, [*held, *seen], self.memory, self.worst,
-            self.copies.constant, self.copies.buffers, self.law_memory, of_rows,
+            self.copies.constant, self.copies.buffers, self.law_memory,
         )  # fmt: skip
 
     def _require_finite(self) -> None:

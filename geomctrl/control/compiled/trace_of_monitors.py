@@ -7,22 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.compiler.loop_memory import Rows
+from geomctrl.compiler.loop_memory import MEMORY, ROW, Rows, worst_so_far
 from geomctrl.control.contracts import Command
 from geomctrl.control.monitors import Monitor
 from geomctrl.control.sample import Sample
 from geomctrl.tracing.arrays import SymbolArray, symbol_array
 from geomctrl.tracing.branches import joined
 from geomctrl.tracing.requirements import requirements
-from geomctrl.tracing.symbols import Graph, UntraceableError, add, both, compare, invert, is_symbol, where
+from geomctrl.tracing.symbols import Graph, UntraceableError, add, both, compare, invert, is_symbol
 
 from .law_trace import named
 from .symbolic_copies import SymbolicCopies
 from .trace_parts import as_symbol, columns_of, entries_of, one_number, same_entries, trace_of
 from .traced_loop import Column, MemoryEntry
 
-# the graph's arrays; the last one contains the part of a row after the held command
-NUMBERS, TIME, STATE, HELD, MEMORY, ROW = range(6)
 SETTINGS = {"limit", "held"}  # attributes of every monitor that are constant in a run
 
 
@@ -151,29 +149,27 @@ class TraceOfMonitors:
                 continue
             worst, since = (self.graph.load(MEMORY, self.worst + k) for k in (j, n + j))
             x = value if is_symbol(value) else as_symbol(self.graph, value)
-            worse = both(invert(compare("le", x, worst)), compare("eq", worst, worst))  # nan counts as the worst
-            self.renewed += [
-                (where(worse, x, worst), self.worst + j),
-                (where(worse, self.t, since), self.worst + n + j),
-            ]
+            *renewed, worse = worst_so_far(x, self.t, worst, since)
+            self.renewed += zip(renewed, (self.worst + j, self.worst + n + j))
             if self.strict:
                 again = both(compare("lt", monitor.limit, worst), compare("le", x, add(worst, worst)))
                 required.append(invert(both(both(worse, invert(compare("le", x, monitor.limit))), invert(again))))
 
-    def rows_of(self, columns: list[Column], held: int, numbers: int) -> tuple[list[tuple[int, int]], Rows | None]:
-        """(Monitors computed from rows, with their positions there; their trace).
+    def rows_of(self, columns: list[Column], held: int, numbers: int) -> Rows | None:
+        """The monitors computed from rows.
 
         A row contains t, y, the numbers of a held command, and further numbers described by columns.
         """
         if not self.of_rows:
-            return [], None
+            return None
         before = 1 + len(self.y) + held - self.loop.group.dim
         places = {c.name: c.first + before for c in columns if c.kind == "monitor"}
-        of_rows = [(j, places[self.watchers[j].name]) for j, _ in self.of_rows]
+        monitors = [j for j, _ in self.of_rows]
         inputs = (1, len(self.y), held, 0, numbers)
         trace = trace_of(self.graph, inputs, [[x for _, x in self.of_rows]], self.required_of_rows)
         self.copies.traced.append((self.graph, trace.ends))
-        return of_rows, Rows(trace, [place for _, place in of_rows])
+        worst, times = ([first + j for j in monitors] for first in (self.worst, (self.worst + self.size) // 2))
+        return Rows(trace, [places[self.watchers[j].name] for j in monitors], worst, times)
 
     def _joined(self, call: Callable[[], Any], reset: Callable[[], Any] | None = None) -> Any:
         """The result of user code on all paths through it."""

@@ -52,7 +52,6 @@ class TracedLoop:
     constant: bool  # whether the loop's numbers are constants
     buffers: frozenset[str]  # paths of work buffers
     law_memory: LawMemory  # memory of the law, inside the held command
-    of_rows: list[tuple[int, int]]  # monitors that depend on their row alone: (monitor, index in the row)
 
     @property
     def commanded(self) -> list[Column]:
