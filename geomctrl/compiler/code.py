@@ -17,7 +17,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -67,6 +67,7 @@ _structures = Counter()  # structures that this process has used
 
 Call = Callable[..., Any]
 Addresses = list[host.Address] | None  # addresses of `cache.ENTRY_NAMES`, None for the loops
+Shapes = tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]  # of inputs and of outputs
 
 
 def enabled() -> bool:
@@ -82,6 +83,7 @@ class Structure:
 
     def __init__(self, bodies: int):
         self.addresses: dict[tuple, Addresses] = {}
+        self.shapes: dict[tuple, Shapes] = {}
         self.wanted = Counter()
         self.eager = _structures["met"] < EAGER and bodies <= EAGER_BODIES
         _structures["met"] += 1
@@ -105,24 +107,17 @@ class Code:
         self.structure = _structure(self.pattern.tobytes())
         self._batches: dict[tuple, Batch | None] = {}
         self._singles: dict[tuple, Call | None] = {}
-        self._known_shapes: dict[tuple, tuple[list, list]] = {}
         self._fixed: dict[tuple, Call] = {}
         self._kept: list[Call] = []  # functions that entries call for other arguments
-        for name in CATALOGUE:  # attributes of the object itself, which Python looks up fastest
-            self.__dict__[name] = functools.partial(self._first, name)
 
-    if TYPE_CHECKING:
+    def __getattr__(self, name: str) -> Call:
+        """f(*arrays) -> the outputs of a single state, or None for arguments that the function does not support.
 
-        def __getattr__(self, name: str) -> Call:
-            """f(*arrays) -> the outputs of a single state, or None for arguments that the function does not support."""
-            return self.loops(CATALOGUE[name].algorithm)
-
-    def _first(self, name: str, *arrays: Any) -> Any:
-        """The first call of a function of `CATALOGUE`, which its compiled code then replaces."""
-        call = self.__dict__[name]
-        if isinstance(call, functools.partial):
-            call = self._prepared(functools.partial(self.__dict__.__setitem__, name), *CATALOGUE[name])
-        return call(*arrays)
+        After its first use it is an attribute of the object itself, which Python looks up fastest.
+        """
+        if name not in CATALOGUE:
+            raise AttributeError(name)
+        return self._prepared(functools.partial(self.__dict__.__setitem__, name), *CATALOGUE[name])
 
     def at(self, algorithm: Algorithm, *numbers: int, result: type = tuple) -> Call:
         """The same for any algorithm on offer and `numbers`, its integer options."""
@@ -138,22 +133,21 @@ class Code:
         self, keep: Callable[[Call], None], algorithm: Algorithm, options: dict[str, int], result: type, optional=()
     ) -> Call:
         """The function for a single state from now on; `keep` stores it where it is looked up."""
-        loops = self.loops(algorithm, optional, result=result, **options)
-        wanted = (algorithm, "one", optional, *options.values())
-
-        def made() -> Call:
-            return self.one(algorithm, optional, result=result, **options) or loops
-
-        def until_compiled(*arrays):
-            if self.structure.worthwhile(wanted, 1):
-                keep(made())
-            return loops(*arrays)
-
+        wanted, chosen = (algorithm, "one", optional, *options.values()), None
+        make = functools.partial(self.one, algorithm, optional, result=result, **options)
         if has_symbols(self.model):
             chosen = functools.partial(self.on_symbols, algorithm, optional, options, result)
-        else:
-            eager = enabled() and self.structure.worthwhile(wanted, 1)
-            chosen = made() if eager else until_compiled if enabled() else loops
+        elif enabled() and self.structure.worthwhile(wanted, 1):
+            chosen = make()
+        if chosen is None:
+            loops = self.loops(algorithm, optional, result=result, **options)
+
+            def until_compiled(*arrays):
+                if self.structure.worthwhile(wanted, 1):
+                    keep(make() or loops)
+                return loops(*arrays)
+
+            chosen = until_compiled if enabled() else loops
         keep(chosen)
         return chosen
 
@@ -196,13 +190,13 @@ class Code:
             return out.reshape(states, *outputs[0]), -1
         return tuple(out[:, a:b].reshape(states, *y) for a, b, y in zip(ends, ends[1:], outputs)), -1
 
-    def _shapes(self, algorithm: Algorithm, optional: tuple[str, ...], numbers: dict[str, int]) -> tuple[list, list]:
+    def _shapes(self, algorithm: Algorithm, optional: tuple[str, ...], numbers: dict[str, int]) -> Shapes:
         """Shapes of an algorithm's inputs and outputs for one state."""
-        key = (algorithm, optional, *numbers.values())
-        if key not in self._known_shapes:
+        known, key = self.structure.shapes, (algorithm, optional, *numbers.values())
+        if key not in known:
             sizes = Sizes(self.pattern, numbers)
-            self._known_shapes[key] = sizes.inputs(algorithm, optional), [sizes.shape(y) for y in algorithm.outputs]
-        return self._known_shapes[key]
+            known[key] = tuple(sizes.inputs(algorithm, optional)), tuple(map(sizes.shape, algorithm.outputs))
+        return known[key]
 
     def _single(self, algorithm: Algorithm, optional: tuple[str, ...], numbers: dict[str, int]) -> Call | None:
         """`one` with a tuple as result, prepared once."""
@@ -247,11 +241,9 @@ class Code:
         addresses = self._addresses(algorithm, "one", optional, options) if enabled() else None
         if addresses is None:  # otherwise the first is that of `bool one(model, x, ys)`, see `llvm`
             return None
-        sizes = Sizes(self.pattern, options)
         other = functools.partial(self.on_symbols, algorithm, optional, options, result)
         self._kept.append(other)
-        inputs, outputs = sizes.inputs(algorithm, optional), [sizes.shape(y) for y in algorithm.outputs]
-        return entries.entry(addresses[0], self.model, inputs, outputs, result, other)
+        return entries.entry(addresses[0], self.model, *self._shapes(algorithm, optional, options), result, other)
 
     def on_symbols(
         self, algorithm: Algorithm, optional: tuple[str, ...], options: dict[str, int], result: type, *arrays: Any
@@ -262,7 +254,7 @@ class Code:
         """
         if not any(map(holds_symbols, (self.model, *arrays))):
             return None
-        if [np.shape(x) for x in arrays] != self._shapes(algorithm, optional, options)[0]:
+        if tuple(map(np.shape, arrays)) != self._shapes(algorithm, optional, options)[0]:
             return None
         rows = iter(np.asarray(x, object).view(np.ndarray) for x in arrays)
         numbers = np.where(np.isnan(self.pattern), self.model, self.pattern).astype(object).view(np.ndarray)

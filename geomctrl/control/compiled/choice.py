@@ -111,9 +111,11 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> FittedTrace
     sensing = () if loop.sensing is None else loop.sensing.signature
     others = loop.hold > 0, loop.tableau, loop.z_shape, strict, sensing
     key = *key, *others
-    own = (*key, copies.values.tobytes())  # key of a trace in which the loop's numbers are constants
     with _lock:
-        traced = _traces.get(key) or _traces.get(own)
+        own, traced = key, _traces.get(key)
+        if traced is None:
+            own = (*key, copies.values.tobytes())  # key of a trace in which the loop's numbers are constants
+            traced = _traces.get(own)
         if traced is None:
             stored = stored_traces.Place(() if cells else key, copies.values)
             try:

@@ -41,25 +41,25 @@ def copied_parts(
 ) -> tuple[SymbolicCopies, LoopParts]:
     """Copies of a loop's objects with their numbers. cells: the law's memory."""
     copies = SymbolicCopies(cells=cells)
-    return copies, loop_parts(loop, watchers, copies, lambda watcher, name, x: copy.copy(x))
+    return copies, loop_parts(loop, watchers, copies, lambda watcher, name, x: x.copy() if type(x) is np.ndarray else x)
 
 
 def _copy_of_watcher(k: int, watcher: Any, copies: SymbolicCopies, remember: Callable[[int, str, Any], Any]) -> Any:
-    clone = copies.of_kind(type(watcher))
-    copies.signature.append((watcher.name, getattr(watcher, "limit", None)))
+    clone, kind = copies.of_kind(type(watcher)), type(watcher).__name__
+    signature, attributes = copies.signature, clone.__dict__
+    signature.append((watcher.name, getattr(watcher, "limit", None)))
     for name, x in vars(watcher).items():
-        copies.signature.append(name)
+        signature.append(name)
         if name == "signals":
-            value: Any = dict.fromkeys(x, np.nan)
-            copies.signature.append(tuple(x))
+            attributes[name] = dict.fromkeys(x, np.nan)
+            signature.append(tuple(x))
         elif is_memory(x):
-            copies.signature.append(np.shape(x))
-            value = remember(k, name, x)
-            if isinstance(x, np.ndarray):
+            attributes[name] = value = remember(k, name, x)
+            signature.append(getattr(x, "shape", ()))
+            if type(x) is np.ndarray:
                 copies.is_copy(value, x)
         else:
-            value = copies.of(x, f"{type(watcher).__name__}.{name}")
-        clone.__dict__[name] = value
+            attributes[name] = copies.of(x, f"{kind}.{name}")
     return clone
 
 

@@ -43,6 +43,7 @@ from .external_state import LIBRARY, MAX_THINGS, PRINTED, ExternalState
 from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
 from .robot_numbers import copy_of_robot
 
+CONTAINERS = {list, tuple, dict, deque}
 MAX_SYMBOLIC_SIZE = 20_000  # largest array whose numbers become symbols; larger ones are constant tables
 
 
@@ -134,13 +135,14 @@ class SymbolicCopies:
 
     def of(self, x: Any, path: str = "") -> Any:
         """The clone of x."""
-        kind, cell = type(x), self.cells.get(path.removeprefix(LAW)) if path.startswith(LAW) else None
+        kind = type(x)
+        cell = self.cells.get(path.removeprefix(LAW)) if self.cells and path.startswith(LAW) else None
         if cell is not None and cell.size:
             return self._remembered(x, path, cell)
-        if kind in (list, tuple, dict, deque) and len(x) > MAX_THINGS:
-            return self._unknown(x, path)
         if kind is float or kind is np.float64:
             return self._scalar(x)
+        if kind in CONTAINERS and len(x) > MAX_THINGS:
+            return self._unknown(x, path)
         if issubclass(kind, PLAIN):
             self.signature.append(plain_value(x))
             if kind.__module__ != "builtins" and is_own_class(kind):

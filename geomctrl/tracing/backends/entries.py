@@ -79,22 +79,26 @@ def entry(
 
 
 def _compiled_entry(core, model, inputs, outputs, result=tuple, other=None):
-    begin = HEADER + INPUT * len(inputs)
-    descriptor = np.zeros(begin + OUTPUT * len(outputs), np.int64).view(_Descriptor)
-    descriptor.core = core
-    total = sum(map(math.prod, inputs))
+    shapes, total = _shapes(tuple(inputs), tuple(outputs))
     kind = id(result) if len(outputs) > 1 else 0
-    descriptor[:HEADER] = (
-        core,
-        model.ctypes.data,
-        len(inputs),
-        len(outputs),
-        max(total, 1),
-        kind,
-        id(other) if other else 0,
-    )
+    header = core, model.ctypes.data, len(inputs), len(outputs), total, kind, id(other) if other else 0
+    descriptor = np.array((*header, *shapes), np.int64).view(_Descriptor)
+    descriptor.core = core
+    return _make()(ctypes.addressof(_definition()), descriptor, None)
+
+
+@functools.cache
+def _make() -> Callable[..., Any]:
+    return MAKE(("PyCFunction_NewEx", ctypes.pythonapi))  # private: types set on ctypes.pythonapi affect the process
+
+
+@functools.lru_cache(maxsize=1024)
+def _shapes(inputs: tuple, outputs: tuple) -> tuple[tuple[int, ...], int]:
+    """The part of a descriptor that describes shapes, and the number of inputs, at least 1."""
+    begin = INPUT * len(inputs)
+    descriptor = np.zeros(begin + OUTPUT * len(outputs), np.int64)
     for k, shape in enumerate(inputs):
-        offset = HEADER + INPUT * k
+        offset = INPUT * k
         descriptor[offset : offset + INPUT] = (
             math.prod(shape),
             len(shape),
@@ -103,8 +107,7 @@ def _compiled_entry(core, model, inputs, outputs, result=tuple, other=None):
     for k, shape in enumerate(outputs):
         offset = begin + OUTPUT * k
         descriptor[offset : offset + 1 + len(shape)] = len(shape), *shape
-    make = MAKE(("PyCFunction_NewEx", ctypes.pythonapi))  # private: types set on ctypes.pythonapi affect the process
-    return make(ctypes.addressof(_definition()), descriptor, None)
+    return tuple(descriptor.tolist()), max(sum(map(math.prod, inputs)), 1)
 
 
 def _python_entry(core, model, inputs, outputs, result=tuple, other=None):
