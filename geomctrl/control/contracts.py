@@ -187,8 +187,12 @@ def accepts(function: Any, count: int) -> bool:
     is_function = isinstance(function, types.FunctionType)
     called = function if is_function or isinstance(function, types.MethodType) else type(function).__call__
     code = getattr(inspect.unwrap(called), "__code__", None)
-    if code is not None and not code.co_kwonlyargcount and code.co_argcount == count + (not is_function):
-        return True  # as `inspect` says, which takes longer than several samples of a loop
+    if code is not None and not code.co_kwonlyargcount:  # as `inspect` says, which takes longer than several samples
+        if code.co_argcount == count + (not is_function):
+            return True
+        is_method = isinstance(function, types.MethodType)
+        if (is_function or is_method) and code.co_argcount < count + is_method and not code.co_flags & inspect.CO_VARARGS:
+            return False
     try:
         inspect.signature(function).bind(*range(count))
     except TypeError:

@@ -246,6 +246,7 @@ Arguments = tuple[
 def _runner(case: Case, arguments: Arguments, measures: Sequence[Measure] = (), confirming: bool = True) -> LoopRunner:
     """The runner of a case, with its own monitors and measures. Raises ArgumentError."""
     (t_end, dt, control_dt, monitors, options), plant = arguments, plant_of("plant", case.plant)
+    case = Case(plant, case.controller, case.q0, case.v0)
     own = [copy.copy(measure) for measure in measures]
     for measure in own:
         measure.start(plant.at(0.0), case.controller)

@@ -240,7 +240,7 @@ class Mechanism:
     def _per_dof(self, key: str) -> np.ndarray:
         if self._reduction is not None:
             return self._reduction.per_dof(key, self.joints)
-        return np.array([getattr(j, key) for j in self.joints for _ in range(j.dof)])
+        return np.array([x for j in self.joints for x in [getattr(j, key)] * j.dof])
 
     def frame(self, name: str) -> Frame:
         """Return the frame with this name: a body, a merged link, an added frame or "world".
