@@ -1,8 +1,9 @@
 """Comparison of a compiled closed loop with the same loop in Python, before and after every run.
 
-Before a run both compute a sample at the initial state and at 8 other states, at times spread over the run. After the
-run both compute 32 of its stored samples, and monitors and measures at 8 of these. Of parallel runs with a common
-trace, the first is compared in this way and the others at fewer states (see `Extent`). If compiled code has no result
+Before a run both compute a sample at the initial state and at 8 other states, at times spread over the run; after the
+run they compute 32 of its stored samples. Monitors and measures, which take longer than a law, are compared at 3 and 4
+of these samples. Of parallel runs with a common trace, the first is compared in this way and the others at fewer
+states (see `Extent`). If compiled code has no result
 for a sample, Python computes it; a different result is an error. Python calls copies of the user's objects.
 
 Two numbers agree if they differ by less than `AGREEMENT` times the largest entry of their array. If they differ by
@@ -35,7 +36,7 @@ from .law_memory import restore, value_at
 from .law_trace import OF_STATE
 from .loop_parts import LoopParts, law_of
 from .machine import Machine
-from .traced_loop import TracedLoop
+from .traced_loop import MemoryEntry, TracedLoop
 
 
 class Extent(NamedTuple):
@@ -46,7 +47,7 @@ class Extent(NamedTuple):
 
 
 WHOLE, SIDE_BY_SIDE = Extent(8, 32), Extent(1, 4)  # for single runs, and for parallel runs with a common trace
-MONITOR_INTERVAL = 4  # one in so many of these samples is also compared for monitors and measures
+INTERVAL_BEFORE, INTERVAL_AFTER = 3, 8  # one in so many of these samples is also compared for monitors and measures
 AGREEMENT = 1e-9  # relative to the largest number of an array: rounding, also of solved linear systems
 FLOOR = 1e-3  # [SI] arrays with smaller entries are compared as if the largest were this
 PERTURBATION, MAX_AMPLIFICATION, REPEATS = 1e-13, 10.0, 24
@@ -104,6 +105,7 @@ class Comparison:
         with np.errstate(all="ignore"), at_work(), reraise_untraceable():
             samples = [self._at(t, self.initial, self.area)]
             for k, time in enumerate(times.tolist()):
+                self.watching = (k + 1) % INTERVAL_BEFORE == 0
                 samples.append(self._at(time, self._state(rng, k), self.area))
             compared = [x for x in samples if x is not None]
             self._require_agreement(compared)
@@ -119,7 +121,7 @@ class Comparison:
             for k, row in enumerate(rows):
                 t, y, held = float(row[0]), row[1 : 1 + e.y].copy(), row[1 + e.y : 1 + e.y + e.held]
                 self.remembered = held[self.law.first :][: self.law.size].copy()
-                self.watching = k % MONITOR_INTERVAL == 0
+                self.watching = k % INTERVAL_AFTER == 0
                 sample = self._at(t, y, None if self.area is None else held[: e.commanded].copy())
                 if sample is None:
                     continue
@@ -171,7 +173,7 @@ class Comparison:
         if law.cells:
             after = law.split(self._remembered_by(controller))
             sample |= {("memory", path): x for path, x in after.items()}
-        return self.layout.flat(sample, self._where, t, self.watching)
+        return self.layout.flat(sample, self._where, t, self.memory if self.watching else None)
 
     def _seen(self, sample: np.ndarray | None) -> np.ndarray | None:
         """The contents of a sample, without monitors if these are not compared."""
@@ -263,12 +265,14 @@ class SampleRow:
         parts = [0, n, 2 * n, 2 * n + loop.z_group.dim, dim - 1, dim]
         held = [(c.kind, c.name, c.shape) for c in traced.held]
         columns = [(c.kind, c.name, c.shape) for c in traced.columns]
-        memory = [("memory", f"{place.watcher}.{place.name}", place.shape or ()) for place in traced.memory]
+        memory = [(*_key(place), place.shape or ()) for place in traced.memory]
         self.keys = [("rates", ""), *((kind, name) for kind, name, _ in (*held, *columns, *memory))]
         self.shapes = [(dim,), *(shape for _, _, shape in (*held, *columns, *memory))]
         ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes]).tolist()
         self.first, self.total = [0, *ends[:-1]], ends[-1]
-        self.places = [*zip(self.keys, self.shapes, self.first, ends)]
+        places = [*zip(self.keys, self.shapes, self.first, ends)]
+        self.places, self.memory_places = places[: len(places) - len(memory)], places[len(places) - len(memory) :]
+        self.memory = ends[-1] - sum(place.size for place in traced.memory)  # where the memory of watchers begins
         self.signals = {name for kind, name, _ in (*held, *columns) if kind == "signal"}
         split = sorted({*parts, *self.first} - {self.total})
         self.starts = np.array([k for k, b in zip(split, [*split[1:], self.total]) if b > k])
@@ -277,23 +281,28 @@ class SampleRow:
         self.watched = np.zeros(self.total, bool)  # entries of monitors and measures
         for key, _, a, b in self.places:
             self.watched[a:b] = key[0] in ("monitor", "watched")
-        self.watched[self.total - sum(place.size for place in traced.memory) :] = True
+        self.watched[self.memory :] = True
         self.own_places = [x for x in self.places if not self.watched[x[2]]]
         kept = [(key[0], a, b) for key, _, a, b in self.places if key[0] in (*ROW_ONLY_COLUMNS, *OF_STATE)]
         desired = [k for kind, a, b in kept if kind == "desired" for k in range(a, b)]
         self._stored = [np.array(desired, int), np.array([k for _, a, b in kept for k in range(a, b)], int)]
 
     def flat(
-        self, sample: dict[tuple[str, str], Any], where: Callable[[], str], t: float, watching: bool
+        self, sample: dict[tuple[str, str], Any], where: Callable[[], str], t: float, memory: np.ndarray | None
     ) -> np.ndarray:
         """The numbers of a sample in Python; those of monitors and measures are 0 if they are not compared.
 
-        Raises UntraceableError if names or shapes differ.
+        memory: that of monitors and measures before the sample; None if they are not compared. Raises UntraceableError
+        if names or shapes differ.
         """
         if {name for kind, name in sample if kind == "signal"} != self.signals:
             raise UntraceableError(f"{where()}: compiled, its signals differ from those in Python at t = {t:g}")
         out = np.zeros(self.total)
-        for key, shape, first, last in self.places if watching else self.own_places:
+        places = self.own_places
+        if memory is not None:
+            out[self.memory :] = memory[: self.total - self.memory]
+            places = [*self.places, *(place for place in self.memory_places if place[0] in sample)]
+        for key, shape, first, last in places:
             x = sample.get(key)
             if type(x) is np.ndarray and x.shape == shape:
                 out[first:last] = x if x.ndim == 1 else x.ravel()
@@ -371,13 +380,25 @@ def fill_work_buffers(loop: Any, watchers: Sequence[Any], traced: TracedLoop, t:
         _sample(own, zip(watchers, _changing(traced, len(watchers))), t, loop.y)
 
 
-def _changing(traced: TracedLoop, watchers: int) -> list[list[str]]:
-    """The names of each watcher's changing attributes."""
-    return [[place.name for place in traced.memory if place.watcher == k] for k in range(watchers)]
+def _changing(traced: TracedLoop, watchers: int) -> list[list[tuple[str, tuple[str, str]]]]:
+    """The names of each watcher's attributes that may change, and their names in a sample."""
+    changing: list[list[tuple[str, tuple[str, str]]]] = [[] for _ in range(watchers)]
+    for place in traced.memory:
+        changing[place.watcher].append((place.name, _key(place)))
+    return changing
 
 
-def _sample(own: Any, watchers: Iterable[tuple[Any, list[str]]], t: float, y: np.ndarray) -> dict[tuple[str, str], Any]:
-    """The contents of a sample in Python, by the names of the compiled one. watchers: with changing attributes."""
+def _key(place: MemoryEntry) -> tuple[str, str]:
+    return "memory", f"{place.watcher}.{place.name}"
+
+
+def _sample(
+    own: Any, watchers: Iterable[tuple[Any, list[tuple[str, tuple[str, str]]]]], t: float, y: np.ndarray
+) -> dict[tuple[str, str], Any]:
+    """The contents of a sample in Python, by the names of the compiled one.
+
+    watchers: with the attributes that may change; numbers that remain are not in the result.
+    """
     y.setflags(write=False)
     q, v, z = own.split(y)
     if own.sensing is not None:
@@ -395,18 +416,19 @@ def _sample(own: Any, watchers: Iterable[tuple[Any, list[str]]], t: float, y: np
     measured = {} if own.sensing is None else own.sensing.measured
     state = State(q, v, z, x, float(y[-1]), y)
     sample = Sample(t, state, command, own.now, applied, reference=own.reference, measured=measured)
-    for k, (watcher, memory) in enumerate(watchers):
+    for watcher, memory in watchers:
         attributes = vars(watcher)
         before = dict(attributes)
-        arrays = {name: x.copy() for name in memory if type(x := before[name]) is np.ndarray}
+        arrays = {name: x.copy() for name, _ in memory if type(x := before[name]) is np.ndarray}
         if isinstance(watcher, Monitor):
             values["monitor", watcher.name] = float(watcher.measure(sample))
             for name, x in watcher.signals.items():
                 values["watched", name] = float(x)
         else:
             watcher.add(sample)
-        for name in memory:
-            values["memory", f"{k}.{name}"] = attributes[name]
+        for name, key in memory:
+            if (x := attributes[name]) is not before[name] or name in arrays:
+                values[key] = x
         attributes.clear()
         attributes.update(before, **arrays)
     if own.sensing is not None:
