@@ -191,7 +191,11 @@ def accepts(function: Any, count: int) -> bool:
         if code.co_argcount == count + (not is_function):
             return True
         is_method = isinstance(function, types.MethodType)
-        if (is_function or is_method) and code.co_argcount < count + is_method and not code.co_flags & inspect.CO_VARARGS:
+        if (
+            (is_function or is_method)
+            and code.co_argcount < count + is_method
+            and not code.co_flags & inspect.CO_VARARGS
+        ):
             return False
     try:
         inspect.signature(function).bind(*range(count))

@@ -159,6 +159,7 @@ class _Lanes:
         first, runs, phase = self.runners[0], {}, STEP
         for lane, runner in enumerate(self.filled):
             runner.enter(self.machine, lane)
+        entered = self.machine.memory.copy()  # comparisons overwrite all lanes
         for lane, (runner, extent) in enumerate(zip(self.runners, compared)):
             runner.comparison = Comparison(runner.loop, self.machine, lane, self.traces[lane].parts, extent)
             try:
@@ -166,8 +167,7 @@ class _Lanes:
             except UntraceableError as error:
                 self.alive &= ~(1 << lane)
                 runs[lane] = in_python(runner, self.choice, self.report, error)
-        for lane, runner in enumerate(self.filled if compared else ()):  # the comparison has overwritten all lanes
-            runner.enter(self.machine, lane)
+        self.machine.memory[:] = entered
         k, pieces = first.k, max(runner.pieces for runner in self.runners)
         stride = 1 if self.machine.stores_every_step else first.every
         chunk = ceil(min(MAX_CHUNK_STEPS, CHUNK_STEPS * stride) / pieces)  # rows are read while they are in the cache

@@ -84,9 +84,7 @@ class Comparison:
         self.layout: SampleRow = self.traced.observed
         self.changing = _changing(self.traced, len(self.watchers))
         self.memory = np.full(len(machine.remembered), np.inf)  # so that strict monitors accept every value
-        for place in self.traced.memory:
-            x = getattr(self.watchers[place.watcher], place.name)
-            self.memory[place.first : place.first + place.size] = np.ravel(x)
+        self.memory[: self.traced.worst] = self.traced.memory_of(self.watchers)
         self.law = self.traced.law_memory
         self.remembered = self._remembered_by(law_of(loop))
         self.area = None if loop.sensing is None else loop.sensing.area

@@ -65,12 +65,7 @@ class LaneMemory(Generic[Positions]):
                 self.held[c.first : c.first + c.size, lane] = np.ravel(x)
             self.remember(lane, law_of(loop))
             self.stage_held[:, lane] = self.held[:, lane]
-        for place in self.traced.memory:
-            x = getattr(record.watchers[place.watcher], place.name)
-            self.remembered[place.first : place.first + place.size, lane] = np.ravel(x)
-        n, first = len(record.monitors), self.traced.worst
-        self.remembered[first : first + n, lane] = record.worst
-        self.remembered[first + n : first + 2 * n, lane] = record.t_worst
+        self.remembered[:, lane] = [*self.traced.memory_of(record.watchers), *record.worst, *record.t_worst]
 
     def remember(self, lane: int, law: Any) -> None:
         """Copy the memory of a law into a lane. Raises UntraceableError for a value that did not occur in the trace."""

@@ -22,7 +22,7 @@ from .traced_loop import TracedLoop
 
 POINTER, WHOLE, REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
 RUN = ctypes.CFUNCTYPE(WHOLE, POINTER, POINTER, POINTER, WHOLE, WHOLE, WHOLE, WHOLE, REAL, REAL, WHOLE, WHOLE)
-LOOK = ctypes.CFUNCTYPE(WHOLE, POINTER, POINTER)
+LOOK = ctypes.PYFUNCTYPE(WHOLE, POINTER, POINTER)  # keeps the interpreter's lock for its microseconds
 OVER_ROWS = ctypes.CFUNCTYPE(None, POINTER, POINTER, POINTER, WHOLE, POINTER)
 STEP, SAMPLE = range(2)  # the next operation of a run
 

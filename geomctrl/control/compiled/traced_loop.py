@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from geomctrl.compiler.loop_memory import Equations
 
@@ -52,6 +55,14 @@ class TracedLoop:
     constant: bool  # whether the loop's numbers are constants
     buffers: frozenset[str]  # paths of work buffers
     law_memory: LawMemory  # memory of the law, inside the held command
+
+    def memory_of(self, watchers: Sequence[Any]) -> list[float]:
+        """The numbers of the watchers' memory, in order."""
+        numbers: list[float] = []
+        for place in self.memory:
+            x = getattr(watchers[place.watcher], place.name)
+            numbers += [x] if type(x) is float else np.ravel(x).tolist()
+        return numbers
 
     @property
     def commanded(self) -> list[Column]:

@@ -29,7 +29,6 @@ from .entry_code import (
     DESCR,
     DIMENSIONS,
     DOUBLE,
-    HEADER,
     INPUT,
     METH_FASTCALL,
     ND,
