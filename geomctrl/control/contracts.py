@@ -190,12 +190,8 @@ def accepts(function: Any, count: int) -> bool:
     if code is not None and not code.co_kwonlyargcount:  # as `inspect` says, which takes longer than several samples
         if code.co_argcount == count + (not is_function):
             return True
-        is_method = isinstance(function, types.MethodType)
-        if (
-            (is_function or is_method)
-            and code.co_argcount < count + is_method
-            and not code.co_flags & inspect.CO_VARARGS
-        ):
+        is_method, any_number = isinstance(function, types.MethodType), code.co_flags & inspect.CO_VARARGS
+        if (is_function or is_method) and not any_number and code.co_argcount < count + is_method:
             return False
     try:
         inspect.signature(function).bind(*range(count))

@@ -198,11 +198,11 @@ class SymbolicCopies:
 
     def _numbers(self, x: np.ndarray) -> np.ndarray:
         """The symbols of an array's numbers in order; a copy if they remain numbers."""
-        first, flat = self._count, np.array(x, float).ravel()
+        first, flat = self._count, x.astype(float).ravel()
         self._count += flat.size
         self._values.append(flat)
         if self.load is None:
-            return np.array(x, float, order="K")
+            return x.astype(float)
         symbols = (as_numpy(self.load(k)) for k in range(first, self._count))
         return np.fromiter(symbols, object, flat.size).reshape(np.shape(x))
 
@@ -247,7 +247,8 @@ class SymbolicCopies:
             clone = visible(clone) if self.symbolic else clone
             self._begin(x, clone, *array_signature(x))
         else:
-            numbers, zero = self._numbers(x), (x == 0.0).ravel() & ~np.signbit(x).ravel()
+            numbers = self._numbers(x)
+            zero = self._values[-1].view(np.int64) == 0  # but not -0.0
             if self.load is not None:
                 if x.size > 1:
                     numbers.ravel()[zero] = 0.0
