@@ -3,8 +3,8 @@
 Before a run both compute a sample at the initial state and at 8 other states, at times spread over the run; after the
 run they compute 32 of its stored samples. Monitors and measures, which take longer than a law, are compared at 3 and 4
 of these samples. Of parallel runs with a common trace, the first is compared in this way and the others at fewer
-states (see `Extent`). If compiled code has no result
-for a sample, Python computes it; a different result is an error. Python calls copies of the user's objects.
+states (see `Extent`). If compiled code has no result for a sample, Python computes it; a different result is an error.
+Python calls copies of the user's objects.
 
 Two numbers agree if they differ by less than `AGREEMENT` times the largest entry of their array. If they differ by
 more, Python repeats the sample at states displaced by `PERTURBATION`, relative to their size. A difference of at most
@@ -36,7 +36,7 @@ from .law_memory import restore, value_at
 from .law_trace import OF_STATE
 from .loop_parts import LoopParts, law_of
 from .machine import Machine
-from .traced_loop import MemoryEntry, TracedLoop
+from .traced_loop import TracedLoop
 
 
 class Extent(NamedTuple):
@@ -82,7 +82,7 @@ class Comparison:
         if self.traced.observed is None:
             self.traced.observed = SampleRow(self.traced, loop)
         self.layout: SampleRow = self.traced.observed
-        self.changing = _changing(self.traced, len(self.watchers))
+        self.changing = self.traced.changing(len(self.watchers))
         self.memory = np.full(len(machine.remembered), np.inf)  # so that strict monitors accept every value
         self.memory[: self.traced.worst] = self.traced.memory_of(self.watchers)
         self.law = self.traced.law_memory
@@ -263,7 +263,7 @@ class SampleRow:
         parts = [0, n, 2 * n, 2 * n + loop.z_group.dim, dim - 1, dim]
         held = [(c.kind, c.name, c.shape) for c in traced.held]
         columns = [(c.kind, c.name, c.shape) for c in traced.columns]
-        memory = [(*_key(place), place.shape or ()) for place in traced.memory]
+        memory = [(*place.key, place.shape or ()) for place in traced.memory]
         self.keys = [("rates", ""), *((kind, name) for kind, name, _ in (*held, *columns, *memory))]
         self.shapes = [(dim,), *(shape for _, _, shape in (*held, *columns, *memory))]
         ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes]).tolist()
@@ -375,19 +375,7 @@ def fill_work_buffers(loop: Any, watchers: Sequence[Any], traced: TracedLoop, t:
             own.controller = lambda *_: loop.command
         if own.sensing is not None:  # has measured already
             own.sensing.measure = own.sensing.drive = lambda *_: None
-        _sample(own, zip(watchers, _changing(traced, len(watchers))), t, loop.y)
-
-
-def _changing(traced: TracedLoop, watchers: int) -> list[list[tuple[str, tuple[str, str]]]]:
-    """The names of each watcher's attributes that may change, and their names in a sample."""
-    changing: list[list[tuple[str, tuple[str, str]]]] = [[] for _ in range(watchers)]
-    for place in traced.memory:
-        changing[place.watcher].append((place.name, _key(place)))
-    return changing
-
-
-def _key(place: MemoryEntry) -> tuple[str, str]:
-    return "memory", f"{place.watcher}.{place.name}"
+        _sample(own, zip(watchers, traced.changing(len(watchers))), t, loop.y)
 
 
 def _sample(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import abc
 import builtins
 import dataclasses
-import functools
 import operator
 import random
 import re
@@ -71,12 +70,6 @@ NUMERICAL = ("arguments", "lie", "integrators", "mechanism", "terms", "papers", 
 CALLED = [f"geomctrl.{name}" for name in (*NUMERICAL, "control", "controllers")]  # packages that laws may call
 RUNNERS = tuple(f"geomctrl.control.{name}" for name in ("compiled", "many", "side_by_side"))  # not called by laws
 REPLACEMENTS = Replacements(*CALLED, without=RUNNERS)
-
-
-@functools.lru_cache(maxsize=1024)
-def _called_names(kind: type, members: int) -> frozenset[str]:
-    """The attributes of a class of the package that its methods may call during a run."""
-    return names_in_class(kind, members) - {"start", "value"}
 
 
 class ExternalState:
@@ -298,7 +291,7 @@ class ExternalState:
             self._visit(type(kind), f"type({name})")
         for cls in kind.__mro__:
             if cls.__module__.startswith("geomctrl."):  # a class of the package may call any of its attributes
-                self._attributes |= _called_names(cls, len(vars(cls)))
+                self._attributes |= names_in_class(cls, len(vars(cls))) - {"start", "value"}
             elif id(cls) not in self._known and is_own_class(cls):
                 if "__del__" in vars(cls):
                     raise UntraceableError(f"{cls.__name__} has __del__, which copies of its objects would call too")

@@ -42,6 +42,11 @@ class MemoryEntry:
     def size(self) -> int:
         return math.prod(self.shape or ())
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Its kind and name in a sample."""
+        return "memory", f"{self.watcher}.{self.name}"
+
 
 @dataclass
 class TracedLoop:
@@ -63,6 +68,10 @@ class TracedLoop:
             x = getattr(watchers[place.watcher], place.name)
             numbers += [x] if type(x) is float else np.ravel(x).tolist()
         return numbers
+
+    def changing(self, watchers: int) -> list[list[tuple[str, tuple[str, str]]]]:
+        """The names of each watcher's attributes that may change, and their kinds and names in a sample."""
+        return [[(place.name, place.key) for place in self.memory if place.watcher == k] for k in range(watchers)]
 
     @property
     def commanded(self) -> list[Column]:
