@@ -192,11 +192,11 @@ class Code:
 
     def _shapes(self, algorithm: Algorithm, optional: tuple[str, ...], numbers: dict[str, int]) -> Shapes:
         """Shapes of an algorithm's inputs and outputs for one state."""
-        known, key = self.structure.shapes, (algorithm, optional, *numbers.values())
-        if key not in known:
+        shapes, key = self.structure.shapes, (algorithm, optional, *numbers.values())
+        if key not in shapes:
             sizes = Sizes(self.pattern, numbers)
-            known[key] = tuple(sizes.inputs(algorithm, optional)), tuple(map(sizes.shape, algorithm.outputs))
-        return known[key]
+            shapes[key] = tuple(sizes.inputs(algorithm, optional)), tuple(map(sizes.shape, algorithm.outputs))
+        return shapes[key]
 
     def _single(self, algorithm: Algorithm, optional: tuple[str, ...], numbers: dict[str, int]) -> Call | None:
         """`one` with a tuple as result, prepared once."""
