@@ -11,17 +11,26 @@ reached: 2 k + phase for each thread, as the result of `loops`. A thread takes p
 others have stopped and keep their numbers. A thread that stops does not stop its neighbours.
 
 Elementary functions other than sine, cosine and square root are those of NVIDIA's libdevice.
+
+In single precision the rates, the law and the plant are computed with floats. Memory contains doubles, and double are:
+the sums of a step (on a group, y exp(u)) and its error estimate, the time and its functions, random numbers, sensors,
+monitors with everything that they depend on, and what persists between samples (measures, the law's memory). See
+`backends.mixed`.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 
 from geomctrl.tracing.backends.angles import reduced
-from geomctrl.tracing.backends.elementary import WAVE, library, reduced_sin_cos, sin_cos, waves
+from geomctrl.tracing.backends.elementary import library, reduced_sin_cos, sin_cos, waves
 from geomctrl.tracing.backends.ir import Function, Vector
 from geomctrl.tracing.backends.llvm import core
-from geomctrl.tracing.backends.ptx import GLOBAL, STATE, THREADS
+from geomctrl.tracing.backends.mixed import MixedSegment, double_nodes
+from geomctrl.tracing.backends.ptx import GLOBAL, STATE, THREADS, WAVES
 from geomctrl.tracing.fusion import fused
 from geomctrl.tracing.operations import LIBRARY
 from geomctrl.tracing.partition import Plan
@@ -31,7 +40,9 @@ from .loop_memory import Equations, Layout, Numbers
 from .loop_steps import Steps
 from .loops import EXACT, STRETCH, Loop
 
-ONE = Vector(1)
+ONE, FLOAT = Vector(1), Vector(1, "float")
+Y, HELD, MEMORY = 2, 3, 4  # arrays of the traces of a loop, after the model's numbers and the time
+DOUBLE = re.compile(r"move|row|sampled\d+")  # traces that are computed in double precision
 PAIR_FUNCTIONS = "exp", "log"  # called by adaptive methods
 SYMBOLS = {name: f"__nv_{name}" for name in LIBRARY} | {"sin": "sine", "cos": "cosine"}
 
@@ -59,22 +70,28 @@ class Image:
         return [x for x in zip(starts, self.places, self.lengths) if x[2]]
 
 
-def module(equations: Equations, numbers: Numbers, name: str) -> str:
-    """The kernel's module as text, of equations without `rows`."""
+def module(
+    equations: Equations, numbers: Numbers, name: str, precision: str = "double", monitored: Collection[int] = ()
+) -> str:
+    """The kernel's module as text, of equations without `rows`.
+
+    precision: "double" or "float"; monitored: outputs of `sample` for monitors.
+    """
     plans = {trace: Plan(fused(x), stretch=STRETCH) for trace, x in equations.traces.items()}
     layout = Layout(equations, 1, max(plan.slots for plan in plans.values()))
     used, others = library_functions(equations), () if equations.pair is None else PAIR_FUNCTIONS
+    single = precision == "float"
     parts = [
         STATE,
-        library([1], equations.all_traces, others, SYMBOLS),
-        *(f"declare double @{SYMBOLS[x]}({', '.join(['double'] * LIBRARY[x])}) nounwind" for x in used),
+        library([1], equations.all_traces, others, SYMBOLS, single),
         reduced(),
-        _wave("sine"),
-        _wave("cosine"),
-        sin_cos(ONE),
+        *(part for vector in ([ONE, FLOAT] if single else [ONE]) for part in _functions(vector, used)),
         waves(ONE),
     ]
-    parts += [core(plan, ONE, trace, 1, numbers.place, EXACT) for trace, plan in plans.items()]
+    doubles = doubles_of(equations, plans, monitored) if single else {}
+    for trace, plan in plans.items():
+        segment = partial(MixedSegment, double=doubles[trace]) if trace in doubles else None
+        parts.append(core(plan, ONE, trace, 1, numbers.place, EXACT, segment))
     if equations.pair is not None:
         parts.append(Interval(equations, layout, ONE, equations.pair).text())
     parts += [_ThreadLoop(equations, layout, ONE).text(), _kernel(equations, layout, numbers, name)]
@@ -88,13 +105,49 @@ def library_functions(equations: Equations) -> list[str]:
     return sorted((used | set(() if equations.pair is None else PAIR_FUNCTIONS)) & set(LIBRARY))
 
 
-def _wave(name: str) -> str:
+def doubles_of(equations: Equations, plans: Mapping[str, Plan], monitored: Collection[int]) -> dict[str, set[int]]:
+    """The nodes of each trace that are computed in double precision, for traces that are not so as a whole."""
+    e = equations
+    source, target, size = e.renewed or (0, 0, 0)  # z_next in the held command, z in y
+    first = source - e.commanded
+    sums = {
+        "sample": {output for output, _ in e.remembered},
+        "law": {*range(e.law_memory), *range(first, first + size)},
+    }
+
+    def state(name: str, array: int, k: int) -> bool:
+        return array == Y or name in ("pull", "size")
+
+    def memory(array: int, k: int) -> bool:
+        return array in (HELD, MEMORY) or (array == Y and target <= k < target + size)
+
+    return {
+        name: double_nodes(
+            plan.trace, partial(state, name), memory, monitored if name == "sample" else (), sums.get(name, ())
+        )
+        for name, plan in plans.items()
+        if not DOUBLE.fullmatch(name)
+    }
+
+
+def _functions(vector: Vector, used: Sequence[str]) -> list[str]:
+    """Functions of libdevice that are used, and sine and cosine."""
+    t, (wave, largest) = vector.type, WAVES[vector.real]
+    declared = [f"declare {t} @{SYMBOLS[x]}{vector.mark}({', '.join([t] * LIBRARY[x])}) nounwind" for x in used]
+    return [*declared, *(_wave(vector, name) for name in ("sine", "cosine")), sin_cos(vector, wave, largest)]
+
+
+def _wave(vector: Vector, name: str) -> str:
     """Sine or cosine of angles beyond the range of the polynomials' reduction."""
-    f = Function(ONE)
-    angle = f.let("call double @reduced(double %x)")
-    result = reduced_sin_cos(f, angle, WAVE)[name == "cosine"]
-    header = f"define internal double @{name}(double %x) noinline cold nounwind {{"
-    return "\n".join([header, *f.lines, f"  ret double {result}", "}"])
+    f, t, x = Function(vector), vector.type, "%x"
+    if vector is FLOAT:
+        x = f.let("fpext float %x to double")
+    angle = f.let(f"call double @reduced(double {x})")
+    if vector is FLOAT:
+        angle = f.let(f"fptrunc double {angle} to float")
+    result = reduced_sin_cos(f, angle, WAVES[vector.real][0])[name == "cosine"]
+    header = f"define internal {t} @{name}{vector.mark}({t} %x) noinline cold nounwind {{"
+    return "\n".join([header, *f.lines, f"  ret {t} {result}", "}"])
 
 
 class _ThreadLoop(Loop):

@@ -2,7 +2,8 @@
 
 The CPU's code of the same trace is compared with Python before the run, as always; the GPU's first steps are compared
 with those of the CPU's code, and its stored samples with Python after the run. A run in which the kernel stops, and
-runs on a GPU that fails, are continued or repeated on the CPU.
+runs on a GPU that fails, are continued or repeated on the CPU. So is a run in single precision in which a monitor
+exceeds its limit, because rounding may be the reason.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from geomctrl.errors import GeomctrlError
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .compiled.choice import FittedTrace, say
-from .compiled.comparison import AGREEMENT, Comparison, Extent
+from .compiled.comparison import ROUNDING, Comparison, Extent
 from .compiled.gpu_machine import GpuMachine, rows_between
 from .compiled.machine import Machine
 from .group_members import alone, completed, in_python
 from .loop_runner import LoopRunner, in_a_loop
+from .options import Gpu
 from .run import Run
 
 MAX_RUNS = 1 << 16  # runs in a launch
@@ -30,18 +32,18 @@ MEMORY = re.compile("memory", re.IGNORECASE)  # in the message of an error of th
 
 
 class GpuGroup:
-    """Runners with a common trace on GPU `number`."""
+    """Runners with a common trace on a GPU."""
 
     def __init__(
         self,
         members: Sequence[tuple[LoopRunner, FittedTrace]],
         choice: bool | str,
         report: Callable[[float], None],
-        number: int,
+        gpu: Gpu,
     ):
-        self.members, self.choice, self.report, self.number = members, choice, report, number
+        self.members, self.choice, self.report, self.gpu = members, choice, report, gpu
         self.runners = [runner for runner, _ in members]
-        self.machine = GpuMachine(members[0][1].traced, len(members), number)
+        self.machine = GpuMachine(members[0][1].traced, len(members), *gpu)
         self.cpu = Machine(members[0][1].traced)  # computes single samples for comparisons
         self.runs: dict[int, Run] = {}
 
@@ -60,15 +62,26 @@ class GpuGroup:
         for lane, runner in enumerate(self.runners):
             if lane not in self.runs:
                 self.cpu.set_numbers([self.members[lane][1].copies.values])
-                self.runs[lane] = completed(runner, self.choice, self.report)
+                self.runs[lane] = self._completed(runner)
         return [self.runs[lane] for lane in range(len(self.runners))]
+
+    def _completed(self, runner: LoopRunner) -> Run:
+        """A run that has reached its end; in single precision, repeated on the CPU if a monitor exceeds its limit."""
+        record = runner.record
+        if self.gpu.precision == "double" or all(x <= m.limit for x, m in zip(record.worst, record.monitors)):
+            return completed(runner, self.choice, self.report)
+        again = self._restarted(runner)
+        run = alone(again, self.choice, self.report)
+        runner.record = again.record
+        return run
 
     def _compare_samples(self, extents: Sequence[Extent]) -> None:
         """Compare samples of the first runs with Python; runs that differ are completed in Python."""
         for lane, (extent, (runner, trace)) in enumerate(zip(extents, self.members)):
             self.cpu.set_numbers([trace.copies.values])
             runner.enter(self.cpu, 0)
-            runner.comparison = Comparison(runner.loop, self.cpu, 0, trace.parts, extent)
+            where = f"cuda:{self.gpu.number}", self.gpu.precision
+            runner.comparison = Comparison(runner.loop, self.cpu, 0, trace.parts, extent, *where)
             try:
                 runner.comparison.before(*runner.times)
             except UntraceableError as error:
@@ -109,22 +122,30 @@ class GpuGroup:
 
     def _compare_steps(self, last: int, reached: np.ndarray) -> None:
         """Compare the first steps of some runs with those of the CPU's code. Raises UntraceableError if they differ."""
+        machine, single = self.machine, self.gpu.precision == "float"
         lanes = [lane for lane in range(len(self.runners)) if lane not in self.runs]
+        compared = len(machine.x) - single * len(self.runners[0].record.monitors)  # rounding decides times of the worst
         for lane in lanes[:: -(-len(lanes) // CHECKED_RUNS)]:
-            runner, machine = self.runners[lane], self.machine
+            runner = self.runners[lane]
             self.cpu.set_numbers([self.members[lane][1].copies.values])
             runner.enter(self.cpu, 0)
             k, phase, _, _ = self.cpu.run(runner.k, last, runner.every, runner.n_steps, runner.dt, runner.t_end)
-            same = int(reached[lane]) == 2 * k + phase
+            if single and reached[lane] != 2 * last:  # the CPU continues from there
+                continue
+            apart = [0.0 if reached[lane] == 2 * k + phase else np.inf]
             for y, expected in (
-                (machine.x[:, lane], self.cpu.x[:, 0]),
+                (machine.x[:compared, lane], self.cpu.x[:compared, 0]),
                 (machine.slopes[:, lane], self.cpu.slopes[:, 0]),
             ):
                 scale = np.abs(expected[np.isfinite(expected)]).max(initial=1.0)
-                same = same and np.allclose(y, expected, rtol=0.0, atol=AGREEMENT * scale, equal_nan=True)
-            if not same:
+                differ = ~((y == expected) | (np.isnan(y) & np.isnan(expected)))
+                apart.append(np.nan_to_num(np.abs(y - expected)[differ] / scale, nan=np.inf).max(initial=0.0))
+            if max(apart) > ROUNDING[self.gpu.precision].agreement:
                 law = type(runner.loop.controller).__name__
-                raise UntraceableError(f"{law}: the GPU's first {last - runner.k} steps differ from those of the CPU")
+                raise UntraceableError(
+                    f"{law}: the GPU's first {last - runner.k} steps, in {self.gpu.precision} precision, differ from"
+                    f" those of the CPU by {max(apart):.1g} of the largest number"
+                )
 
     def _without_gpu(self, error: Exception, extents: Sequence[Extent]) -> list[Run]:
         """The runs again after a failure of the GPU: in two halves if memory was short, otherwise on the CPU."""
@@ -132,18 +153,21 @@ class GpuGroup:
         again = [(self._restarted(runner), trace) for runner, trace in self.members]
         if MEMORY.search(str(error)) and n >= 2 * MIN_SPLIT:
             halves = slice(0, n // 2), slice(n // 2, n)
-            return [
+            runs = [
                 run
                 for part in halves
-                for run in GpuGroup(again[part], self.choice, self.report, self.number).to_end(extents[part])
+                for run in GpuGroup(again[part], self.choice, self.report, self.gpu).to_end(extents[part])
             ]
-        say(f"GPU {self.number} failed ({reason}): {n} loops run on the CPU")
-        return [alone(runner, self.choice, self.report) for runner, _ in again]
+        else:
+            say(f"GPU {self.gpu.number} failed ({reason}): {n} loops run on the CPU")
+            runs = [alone(runner, self.choice, self.report) for runner, _ in again]
+        for runner, (fresh, _) in zip(self.runners, again):
+            runner.record = fresh.record  # contains the accumulated measures
+        return runs
 
     def _restarted(self, runner: LoopRunner) -> LoopRunner:
         """A fresh runner of the same case, after its first sample."""
         fresh = runner.again()
         with in_a_loop():
             fresh.begin()
-        runner.record = fresh.record  # contains the accumulated measures
         return fresh

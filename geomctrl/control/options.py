@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from geomctrl.arguments import count, flag, shown
+from geomctrl.arguments import choice, count, flag, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.integrators.step_control import Adaptive
 from geomctrl.integrators.tableaus import Tableau, method
 from geomctrl.other_names import OF_SIMULATION_OPTIONS, named_arguments
 
 DEVICE = re.compile(r"cpu|cuda(?::(\d{1,4}))?")
+PRECISIONS = "double", "float"
+MIN_FLOAT_RTOL = 1e-6  # of an adaptive method with floats: below it, their rounding looks like truncation
+
+
+class Gpu(NamedTuple):
+    """Number of a GPU, and the precision of loops there."""
+
+    number: int
+    precision: str
 
 
 @named_arguments(OF_SIMULATION_OPTIONS)
@@ -36,8 +46,12 @@ class SimulationOptions:
     device : str
         Where `simulate_many` and `sweep` compute: "cpu", "cuda" (an NVIDIA GPU, with the extra `cuda`) or "cuda:1" for
         the second GPU. On a GPU every loop is a thread; loops that are no more than two of a kind, that can not be
-        traced or that fail on the GPU are computed on the CPU. Results differ by rounding only. Experimental: no GPU
-        has run this yet. `simulate` always uses the CPU.
+        traced or that fail on the GPU are computed on the CPU. Results differ by rounding only. Experimental:
+        assembled and run on a CPU stand-in, not yet on a GPU. `simulate` always uses the CPU.
+    precision : {"double", "float"}
+        Of loops on a GPU. With "float" the law, the plant and the rates of the integrator are computed in single
+        precision. Time, random numbers, sensors, monitors, measures and all sums are doubles. A loop in which a monitor
+        exceeds its limit is repeated on the CPU, in double precision, as are all other loops that the CPU computes.
 
     Raises
     ------
@@ -62,6 +76,7 @@ class SimulationOptions:
     strict: bool = False
     compiled: bool | str = "auto"
     device: str = "cpu"
+    precision: str = "double"
 
     def __post_init__(self):
         if not isinstance(self.method, Adaptive):
@@ -72,11 +87,17 @@ class SimulationOptions:
             raise ArgumentError(f'compiled: expected "auto", True or False, got {shown(self.compiled)}')
         if self.gpu is not None and self.compiled is False:
             raise ArgumentError(f'compiled: expected "auto" or True with device={self.device!r}, got False')
+        if choice("precision", self.precision, PRECISIONS) == "float":
+            if self.gpu is None:
+                raise ArgumentError("precision: expected 'double' with device='cpu', got 'float'")
+            if isinstance(self.method, Adaptive) and self.method.rtol < MIN_FLOAT_RTOL:
+                least = f"with rtol = {self.method.rtol:g} (floats need at least {MIN_FLOAT_RTOL:g})"
+                raise ArgumentError(f"precision: expected 'double' {least}, got 'float'")
 
     @property
-    def gpu(self) -> int | None:
-        """Number of the GPU; None for the CPU."""
+    def gpu(self) -> Gpu | None:
+        """The GPU; None for the CPU."""
         named = DEVICE.fullmatch(self.device) if isinstance(self.device, str) else None
         if named is None:
             raise ArgumentError(f"device: expected 'cpu', 'cuda' or 'cuda:1', got {shown(self.device)}")
-        return None if self.device == "cpu" else int(named[1] or 0)
+        return None if self.device == "cpu" else Gpu(int(named[1] or 0), self.precision)

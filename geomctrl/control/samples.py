@@ -13,17 +13,23 @@ from .contracts import Desired
 class ComparisonResult(NamedTuple):
     """Comparison of compiled code with Python: number of samples, and the largest difference of any number.
 
-    The difference is relative to the largest number of its array if that exceeds 1 (SI units).
+    The difference is relative to the largest number of its array if that exceeds 1 (SI units). device, precision: of
+    the compiled code, as in `SimulationOptions`.
     """
 
     samples: int
     difference: float
+    device: str = "cpu"
+    precision: str = "double"
 
     def and_then(self, later: ComparisonResult) -> ComparisonResult:
-        return ComparisonResult(self.samples + later.samples, max(self.difference, later.difference))
+        ends = zip(self[2:], later[2:])
+        where = (first if first == last else f"{first}, then {last}" for first, last in ends)
+        return ComparisonResult(self.samples + later.samples, max(self.difference, later.difference), *where)
 
     def __str__(self) -> str:
-        return f"compared with Python at {self.samples} samples, largest difference {self.difference:.0e}"
+        where = "" if self.device == "cpu" else f"on {self.device} in {self.precision} precision; "
+        return f"{where}compared with Python at {self.samples} samples, largest difference {self.difference:.0e}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

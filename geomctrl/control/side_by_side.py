@@ -26,6 +26,7 @@ from .compiled.traced_loop import TracedLoop
 from .group_members import alone, completed, in_python, run_of, trace_of
 from .loop_runner import CHUNK_STEPS, LoopRunner, in_a_loop
 from .on_gpu import MAX_RUNS, GpuGroup
+from .options import Gpu
 from .run import Run
 
 MAX_CHUNK_STEPS = 32_768  # steps of eight lanes between two checks for interrupts (a quarter of a second)
@@ -38,12 +39,12 @@ def to_end(
     threads: int,
     *,
     compared_each: bool = False,
-    gpu: int | None = None,
+    gpu: Gpu | None = None,
 ) -> list[Run]:
     """The runs of fresh runners, in order. A failed run ends at its failure.
 
     compared_each: compare every compiled loop with Python, and the first of each trace at more states; False: compare
-    only the first. gpu: number of the GPU that executes loops with a common trace; None for the processor.
+    only the first. gpu: the GPU that executes loops with a common trace; None for the processor.
 
     A thread starts as many runners as there are lanes and completes those with a common trace together. Runners with
     too few partners wait for others.

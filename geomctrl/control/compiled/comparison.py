@@ -6,10 +6,10 @@ of these samples. Of parallel runs with a common trace, the first is compared in
 states (see `Extent`). If compiled code has no result for a sample, Python computes it; a different result is an error.
 Python calls copies of the user's objects.
 
-Two numbers agree if they differ by less than `AGREEMENT` times the largest entry of their array. If they differ by
-more, Python repeats the sample at states displaced by `PERTURBATION`, relative to their size. A difference of at most
-`MAX_AMPLIFICATION` times the resulting change is rounding that the law amplifies (a nearly singular matrix, or a
-switch within rounding of the state).
+Two numbers agree if they differ by less than `Rounding.agreement` times the largest entry of their array. If they
+differ by more, Python repeats the sample at states displaced by `Rounding.perturbation`, relative to their size. A
+difference of at most `MAX_AMPLIFICATION` times the resulting change is rounding that the law amplifies (a nearly
+singular matrix, or a switch within rounding of the state).
 """
 
 from __future__ import annotations
@@ -46,11 +46,18 @@ class Extent(NamedTuple):
     stored: int
 
 
+class Rounding(NamedTuple):
+    """Of a precision: the difference of numbers that agree, and the displacement of states, as the module says."""
+
+    agreement: float  # with the rounding of solved linear systems: a Panda's accelerations in floats differ by 2e-5
+    perturbation: float
+
+
+ROUNDING = {"double": Rounding(1e-9, 1e-13), "float": Rounding(1e-3, 2.0**-24)}
 WHOLE, SIDE_BY_SIDE = Extent(8, 32), Extent(1, 4)  # for single runs, and for parallel runs with a common trace
 INTERVAL_BEFORE, INTERVAL_AFTER = 3, 8  # one in so many of these samples is also compared for monitors and measures
-AGREEMENT = 1e-9  # relative to the largest number of an array: rounding, also of solved linear systems
 FLOOR = 1e-3  # [SI] arrays with smaller entries are compared as if the largest were this
-PERTURBATION, MAX_AMPLIFICATION, REPEATS = 1e-13, 10.0, 24
+MAX_AMPLIFICATION, REPEATS = 10.0, 24
 COMMANDED = ("tau", *OF_STATE)  # reported first, because other quantities follow from them
 ROW_ONLY_COLUMNS = ("tau", "signal", "applied", "desired")  # columns that depend only on the state of their own row
 
@@ -70,12 +77,21 @@ class ComparedSample(NamedTuple):
 class Comparison:
     """Comparison of a loop in a lane of a machine with copies of its objects in Python.
 
-    loop: before its first step. parts: copies of its objects. `before` and `after` raise UntraceableError if Python has
-    another result.
+    loop: before its first step. parts: copies of its objects. device, precision: of the stored samples, if they are
+    not the machine's. `before` and `after` raise UntraceableError if Python has another result.
     """
 
-    def __init__(self, loop: Any, machine: Machine, lane: int, parts: LoopParts, extent: Extent = WHOLE):
-        self.extent = extent
+    def __init__(
+        self,
+        loop: Any,
+        machine: Machine,
+        lane: int,
+        parts: LoopParts,
+        extent: Extent = WHOLE,
+        device: str = "cpu",
+        precision: str = "double",
+    ):
+        self.extent, self.device, self.precision = extent, device, precision
         self.loop, self.machine, self.lane = loop, machine, lane
         self.python, self.watchers = _copied(loop, parts), parts.watchers
         self.traced = machine.traced
@@ -93,7 +109,7 @@ class Comparison:
 
     @property
     def compared(self) -> ComparisonResult:
-        return ComparisonResult(self.samples, self.difference)
+        return ComparisonResult(self.samples, self.difference, self.device, self.precision)
 
     def before(self, t: float, t_end: float, period: float) -> None:
         """Compare at time t in the initial state, and in others until t_end, half at multiples of the period."""
@@ -114,7 +130,7 @@ class Comparison:
 
     def after(self, rows: Sequence[np.ndarray], period: int, dt: float) -> None:
         """Compare stored samples as written by the machine. period: steps between calls of the law."""
-        e, samples = self.traced.equations, []
+        e, samples, of_rows = self.traced.equations, [], []
         with np.errstate(all="ignore"), at_work(), reraise_untraceable():
             for k, row in enumerate(rows):
                 t, y, held = float(row[0]), row[1 : 1 + e.y].copy(), row[1 + e.y : 1 + e.y + e.held]
@@ -129,8 +145,9 @@ class Comparison:
                 step = round(t / dt)  # the last step may be shorter
                 asked = not period or (step % period == 0 and abs(t - step * dt) < 1e-6 * dt)
                 stored = self.layout.with_stored(sample.expected, row[1 + e.y :], asked)
-                samples.append(sample._replace(compiled=stored))
+                of_rows.append(sample._replace(compiled=stored))
             self._require_agreement(samples)
+            self._require_agreement(of_rows, ROUNDING[self.precision])
 
     # --- one sample --------------------------------------------------------------------------------------------------
 
@@ -187,29 +204,32 @@ class Comparison:
             parts.append(np.full(cell.size, np.nan) if numbers is None else numbers)
         return np.concatenate(parts)
 
-    def _require_agreement(self, samples: list[ComparedSample]) -> None:
+    def _require_agreement(self, samples: list[ComparedSample], rounding: Rounding = ROUNDING["double"]) -> None:
         """Raise UntraceableError if Python and compiled code differ by more than rounding."""
         if not samples:
             return
         expected, compiled = np.array([x.expected for x in samples]), np.array([x.compiled for x in samples])
         apart, size = self.layout.differences(expected, compiled)
         largest, size = self.layout.largest(apart), self.layout.largest(size)
-        agree = (largest <= AGREEMENT * np.maximum(size, FLOOR)).all(axis=1)
+        agree = (largest <= rounding.agreement * np.maximum(size, FLOOR)).all(axis=1)
         difference = (largest / np.maximum(size, 1.0))[agree]
         self.difference = max(self.difference, float(difference.max(initial=0.0)))
         for k in np.flatnonzero(~agree):
             allowed = np.maximum(size[k], FLOOR).repeat(self.layout.sizes)
-            self._require_rounding(samples[k], apart[k] / allowed, allowed)
+            self._require_rounding(samples[k], apart[k] / allowed, allowed, rounding)
 
-    def _require_rounding(self, sample: ComparedSample, apart: np.ndarray, size: np.ndarray) -> None:
+    def _require_rounding(
+        self, sample: ComparedSample, apart: np.ndarray, size: np.ndarray, rounding: Rounding
+    ) -> None:
         """Raise UntraceableError unless the law amplifies rounding to the differences `apart`, relative to `size`."""
         expected, compiled, t, y, area, self.remembered, self.watching = sample
         rng, spread = np.random.default_rng(0), np.zeros(len(apart))
         repeated = np.array_equal(self._in_python(t, y, area), expected, equal_nan=True)
-        beyond = np.flatnonzero(apart > AGREEMENT)
+        beyond = np.flatnonzero(apart > rounding.agreement)
         for _ in range(REPEATS if repeated else 0):  # differences between calls are not rounding
             try:
-                moved = self._in_python(t, self._moved(y, PERTURBATION * rng.normal(size=self.loop.group.dim)), area)
+                displaced = self._moved(y, rounding.perturbation * rng.normal(size=self.loop.group.dim))
+                moved = self._in_python(t, displaced, area)
             except UntraceableError:
                 raise
             except Exception:  # the displaced state may be outside the law's domain

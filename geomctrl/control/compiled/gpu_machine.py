@@ -23,10 +23,10 @@ STEPS = 4096  # of each run in a launch: seconds at most, between which interrup
 class GpuMachine(LaneMemory[Image]):
     """The memory of `width` runs on the host and on GPU `number`, and the kernel that advances them."""
 
-    def __init__(self, traced: TracedLoop, width: int, number: int):
+    def __init__(self, traced: TracedLoop, width: int, number: int, precision: str = "double"):
         equations = traced.equations
         super().__init__(traced, width, Numbers(used_numbers(equations), width), Image(equations, width))
-        self.number, self.kernel = number, _kernel(traced, number)
+        self.number, self.kernel = number, _kernel(traced, number, precision)
 
     def begin(self, k: int, taking_part: np.ndarray) -> None:
         """Copy all runs to the device, before step k. taking_part: (width,) whether a run is to be advanced."""
@@ -65,16 +65,30 @@ def rows_between(first: int, last: int, every: int, total: int) -> int:
     return last // every - first // every + (last == total and total % every > 0 and last > first)
 
 
-def _kernel(traced: TracedLoop, number: int) -> gpu.Kernel:
+def _kernel(traced: TracedLoop, number: int, precision: str) -> gpu.Kernel:
     """The kernel of a traced loop on a device, new or as before."""
-    key = "gpu", number
+    key = "gpu", number, precision
     if key not in traced.codes:
         equations, device = traced.equations.with_rows_in_samples, gpu.device(number)
         capability = device.compute_capability
         processor = ptx.processor((capability[0], capability[1]))
-        text = gpu_loops.module(equations, Numbers(used_numbers(equations), 1), NAME)
+        text = loop_module(traced, precision)
         library = gpu.libdevice() if gpu_loops.library_functions(equations) else b""
         identity = hashlib.sha256(f"{cache.version()} {processor} {text}".encode() + library).hexdigest()
         code = cache.kept(identity, lambda: host.ptx(text, processor, library).encode()).decode()
         traced.codes[key] = gpu.Kernel(device, NAME, lambda blocks: code)
     return traced.codes[key]
+
+
+def loop_module(traced: TracedLoop, precision: str = "double") -> str:
+    """The kernel of a traced loop as LLVM's text."""
+    e = traced.equations.with_rows_in_samples
+    return gpu_loops.module(e, Numbers(used_numbers(e), 1), NAME, precision, monitored(traced))
+
+
+def monitored(traced: TracedLoop) -> set[int]:
+    """The outputs of a sample that belong to monitors: their values and signals, and what they remember."""
+    e, monitors = traced.equations.with_rows_in_samples, (traced.equations.memory - traced.worst) // 2
+    own = {k for x in traced.memory if x.watcher < monitors for k in range(x.first, x.first + x.size)}
+    shown = {k for c in traced.columns if c.kind in ("monitor", "watched") for k in range(c.first, c.first + c.size)}
+    return shown | {output for output, place in e.remembered if place in own or place >= traced.worst}

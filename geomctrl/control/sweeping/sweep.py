@@ -34,6 +34,7 @@ from .store import DIGEST, ENDS, FORMAT, Memory, Record, differences, opened, re
 Measures = Mapping[str, Callable[[Run], Any]] | Iterable[Callable[[Run], Any]]
 MIN_BLOCK, MAX_BLOCK, TARGET_BLOCKS = 8, 256, 64  # runs per block; blocks of a sweep of medium size
 GPU_BLOCK = 16_384  # runs per block on a GPU
+RECORDED_OPTIONS = "every", "strict", "compiled", "device", "precision"  # besides the method
 
 
 @named_arguments(OF_OPTIONS)
@@ -258,7 +259,7 @@ def _recorded(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `outcomes` in the form that a store keeps; monitors given as objects are omitted."""
     options = arguments["options"]
     flat = {name: x for name, x in arguments.items() if name != "options" and not isinstance(x, list)}
-    flat |= {"every": options.every, "strict": options.strict, "compiled": options.compiled, "device": options.device}
+    flat |= {name: getattr(options, name) for name in RECORDED_OPTIONS}
     if isinstance(options.method, str):
         return flat | {"method": options.method}
     return flat | {"method": options.method.method, "rtol": options.method.rtol, "atol": options.method.atol.tolist()}
@@ -270,7 +271,7 @@ def _arguments(recorded: Mapping[str, Any], monitors: Any) -> dict[str, Any]:
     method = rest.pop("method")
     if "rtol" in rest:
         method = Adaptive(method, rest.pop("rtol"), rest.pop("atol"))
-    options = SimulationOptions(method, **{name: rest.pop(name) for name in ("every", "strict", "compiled", "device")})
+    options = SimulationOptions(method, **{name: rest.pop(name) for name in RECORDED_OPTIONS})
     return {"monitors": monitors} | rest | {"options": options}
 
 

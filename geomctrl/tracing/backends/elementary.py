@@ -16,35 +16,6 @@ from geomctrl.tracing.traces import Trace
 from .ir import Function, Vector
 
 
-def sin_cos(vector: Vector) -> str:
-    """(sin x, cos x) as in `kernels.exponentials.reduced_sin_cos`; libm's if a lane exceeds REDUCIBLE."""
-    f, c, t = Function(vector), vector.constant, vector.type
-    size = f.call(f"llvm.fabs.{vector.suffix}", "%x")
-    near = f.let(f"fcmp ole {t} {size}, {c(REDUCIBLE)}")
-    all_near = (
-        near if vector.width == 1 else f.let(f"call i1 @llvm.vector.reduce.and.v{vector.width}i1({vector.bool} {near})")
-    )
-    f.do(f"br i1 {all_near}, label %fast, label %slow, !prof !0")
-    f.lines.append("fast:")
-    s1, c1 = reduced_sin_cos(f, "%x", WAVE)
-    f.do("br label %done")
-    f.lines.append("slow:")
-    s2, c2 = f.call(f"sin_{vector.width}", "%x"), f.call(f"cos_{vector.width}", "%x")
-    if vector.width > 1:  # the result of a lane must not depend on other lanes
-        s4, c4 = reduced_sin_cos(f, "%x", WAVE)
-        s2 = f.let(f"select {vector.bool} {near}, {t} {s4}, {t} {s2}")
-        c2 = f.let(f"select {vector.bool} {near}, {t} {c4}, {t} {c2}")
-    f.do("br label %done")
-    f.lines.append("done:")
-    s3 = f.let(f"phi {t} [{s1}, %fast], [{s2}, %slow]")
-    c3 = f.let(f"phi {t} [{c1}, %fast], [{c2}, %slow]")
-    pair = f"{{{t}, {t}}}"
-    first = f.let(f"insertvalue {pair} poison, {t} {s3}, 0")
-    f.do(f"ret {pair} {f.let(f'insertvalue {pair} {first}, {t} {c3}, 1')}")
-    header = f"define internal {pair} @sin_cos{vector.width}({t} %x) alwaysinline nounwind {{"
-    return "\n".join([header, *f.lines, "}"])
-
-
 class Wave(NamedTuple):
     """Pi / 2 as a sum of numbers with exact products, and the polynomials between -pi / 4 and pi / 4."""
 
@@ -54,6 +25,35 @@ class Wave(NamedTuple):
 
 
 WAVE = Wave(HALF_PI, SINE, COSINE)
+
+
+def sin_cos(vector: Vector, wave: Wave = WAVE, largest: float = REDUCIBLE) -> str:
+    """(sin x, cos x) as in `kernels.exponentials.reduced_sin_cos`; libm's if a lane exceeds `largest`."""
+    f, c, t = Function(vector), vector.constant, vector.type
+    size = f.call(f"llvm.fabs.{vector.suffix}", "%x")
+    near = f.let(f"fcmp ole {t} {size}, {c(largest)}")
+    all_near = (
+        near if vector.width == 1 else f.let(f"call i1 @llvm.vector.reduce.and.v{vector.width}i1({vector.bool} {near})")
+    )
+    f.do(f"br i1 {all_near}, label %fast, label %slow, !prof !0")
+    f.lines.append("fast:")
+    s1, c1 = reduced_sin_cos(f, "%x", wave)
+    f.do("br label %done")
+    f.lines.append("slow:")
+    s2, c2 = (f.call(f"{name}_{vector.width}{vector.mark}", "%x") for name in ("sin", "cos"))
+    if vector.width > 1:  # the result of a lane must not depend on other lanes
+        s4, c4 = reduced_sin_cos(f, "%x", wave)
+        s2 = f.let(f"select {vector.bool} {near}, {t} {s4}, {t} {s2}")
+        c2 = f.let(f"select {vector.bool} {near}, {t} {c4}, {t} {c2}")
+    f.do("br label %done")
+    f.lines.append("done:")
+    s3 = f.let(f"phi {t} [{s1}, %fast], [{s2}, %slow]")
+    c3 = f.let(f"phi {t} [{c1}, %fast], [{c2}, %slow]")
+    pair = f"{{{t}, {t}}}"
+    first = f.let(f"insertvalue {pair} poison, {t} {s3}, 0")
+    f.do(f"ret {pair} {f.let(f'insertvalue {pair} {first}, {t} {c3}, 1')}")
+    header = f"define internal {pair} @sin_cos{vector.width}{vector.mark}({t} %x) alwaysinline nounwind {{"
+    return "\n".join([header, *f.lines, "}"])
 
 
 def reduced_sin_cos(f: Function, x: str, wave: Wave) -> tuple[str, str]:
@@ -125,10 +125,12 @@ def library(
     traces: Iterable[Trace],
     others: Iterable[str] = (),
     symbols: Mapping[str, str] = MappingProxyType({}),
+    single: bool = False,
 ) -> str:
     """Code for the libm functions of the traces, and for `others`, by lane.
 
-    symbols: other names for them, which the module that contains this code declares or defines.
+    symbols: other names for them, which the module that contains this code declares or defines. single: also those of
+    a float, whose names end in f.
     """
     used = {node[0] for trace in traces for node in trace.graph.nodes} | set(others)
     functions = {"sin": 1, "cos": 1, **{name: n for name, n in LIBRARY.items() if name in used}}
@@ -136,8 +138,8 @@ def library(
     for name, n in functions.items():
         if not symbols:
             lines.append(f"declare double @{name}({', '.join(['double'] * n)}) nounwind")
-    for width in widths:
-        v = Vector(width)
+    for v in [*map(Vector, widths), *([Vector(1, "float")] if single else [])]:
+        width = v.width
         for intrinsic in ("sqrt", "fabs", "rint", "floor"):
             lines.append(f"declare {v.type} @llvm.{intrinsic}.{v.suffix}({v.type})")
         lines.append(f"declare {v.type} @llvm.copysign.{v.suffix}({v.type}, {v.type})")
@@ -147,9 +149,9 @@ def library(
             names = [f"%x{k}" for k in range(n)] if n > 1 else ["%x"]
             f, result = Function(v), "poison"
             if width == 1:
-                ends = ", ".join(f"double {x}" for x in names)
-                result = f.let(f"call double @{symbols.get(name, name)}({ends})")
-                f.do(f"ret double {result}")
+                ends = ", ".join(f"{v.type} {x}" for x in names)
+                result = f.let(f"call {v.type} @{symbols.get(name, name)}{v.mark}({ends})")
+                f.do(f"ret {v.type} {result}")
             else:
                 for lane in range(width):
                     ends = [f.let(f"extractelement {v.type} {x}, i64 {lane}") for x in names]
@@ -157,6 +159,6 @@ def library(
                     result = f.let(f"insertelement {v.type} {result}, double {one}, i64 {lane}")
                 f.do(f"ret {v.type} {result}")
             signature = ", ".join(f"{v.type} {x}" for x in names)
-            lines.append(f"define internal {v.type} @{name}_{width}({signature}) noinline cold nounwind {{")
+            lines.append(f"define internal {v.type} @{name}_{width}{v.mark}({signature}) noinline cold nounwind {{")
             lines += [*f.lines, "}"]
     return "\n".join(lines)

@@ -21,6 +21,7 @@ class Vector:
         self.bool = "i1" if width == 1 else f"<{width} x i1>"
         self.whole = f"i{bits}" if width == 1 else f"<{width} x i{bits}>"
         self.suffix = f"f{bits}" if width == 1 else f"v{width}f{bits}"
+        self.mark = "" if real == "double" else "f"  # at the end of a C function's name
 
     def constant(self, x: float) -> str:
         x = x if self.real == "double" else ctypes.c_float(x).value  # LLVM writes a float as a double

@@ -51,15 +51,24 @@ def module(trace: Trace, widths: Iterable[int], name: str = "f", *, side: int = 
     return "\n".join(parts)
 
 
-def core(plan: Plan, vector: Vector, name: str, side: int, place: Place | None = None, flags: str = FLAGS) -> str:
+def core(
+    plan: Plan,
+    vector: Vector,
+    name: str,
+    side: int,
+    place: Place | None = None,
+    flags: str = FLAGS,
+    segment: Callable[[Plan, Vector, Place | None, str], PlanSegment] | None = None,
+) -> str:
     """core(model, x, y, s) -> whether there is a result, and the functions that it consists of; s: the plan's slots.
 
     place: position of a number of the model, and whether each lane has its own; default that in the model array.
-    flags: relaxations for the arithmetic.
+    flags: relaxations for the arithmetic. segment: what writes the parts; default `PlanSegment`.
     """
+    segment = segment or PlanSegment
     trace, kind = plan.trace, vector.bool
     arguments = "ptr noalias %model, ptr noalias %x, ptr noalias %y, ptr noalias %s"
-    whole = PlanSegment(plan, vector, place, flags)
+    whole = segment(plan, vector, place, flags)
     whole.angles(max(side, vector.width))
     whole.constants()
     stretches = []
@@ -67,7 +76,7 @@ def core(plan: Plan, vector: Vector, name: str, side: int, place: Place | None =
         if len(plan.stretches) == 1:
             whole.operations(nodes)
             break
-        part = PlanSegment(plan, vector, place, flags)
+        part = segment(plan, vector, place, flags)
         part.operations(nodes)
         header = f"define internal void @{name}_{k}({arguments}) noinline nounwind {{"
         stretches.append("\n".join([header, *part.lines, "  ret void", "}"]))
@@ -106,7 +115,7 @@ class Line(Function):
         """(sine, cosine) of node x, computed together."""
         if x not in self.waves:
             t = self.vector.type
-            both = self.let(f"call {{{t}, {t}}} @sin_cos{self.vector.width}({t} {self.value(x)})")
+            both = self.let(f"call {{{t}, {t}}} @sin_cos{self.vector.width}{self.vector.mark}({t} {self.value(x)})")
             sine, cosine = (self.let(f"extractvalue {{{t}, {t}}} {both}, {k}") for k in (0, 1))
             self.waves[x] = sine, cosine
         return self.waves[x]
@@ -133,7 +142,7 @@ class Line(Function):
         if op in ("min", "max"):  # as in Python: the second if it is smaller (larger), else the first
             less = self.let(f"fcmp {'olt' if op == 'min' else 'ogt'} {v.type} {ends[1]}, {ends[0]}")
             return self.let(f"select {v.bool} {less}, {v.type} {ends[1]}, {v.type} {ends[0]}")
-        return self.call(f"{op}_{v.width}", *ends)
+        return self.call(f"{op}_{v.width}{v.mark}", *ends)
 
 
 class PlanSegment(Line):

@@ -149,7 +149,7 @@ class Kernel(Line):
     def __init__(self, trace: Trace, real: str = "double", model: Sizes | None = None):
         super().__init__(trace, Vector(1, real))
         self.model = model
-        self.outputs, self.mark, self.align = trace.sizes, "" if real == "double" else "f", 8 if real == "double" else 4
+        self.outputs, self.mark, self.align = trace.sizes, self.vector.mark, 8 if real == "double" else 4
         self.places_in_memory = {
             index: (base, k)
             for base, positions in zip(MODEL, (model.constants, model.parameters) if model else ())
