@@ -4,7 +4,7 @@ It needs no GPU but the assembler, ptxas (`make cuda-tools`), and says so where 
 the threads of a multiprocessor that can be active, computed from the registers: a multiprocessor has 65536 of them,
 given to a warp in units of 256, and 2048 threads, or 1536 with compute capability 8.6 and 8.9 (CUDA C++ programming
 guide, technical specifications). Spilled bytes are those stored and loaded again in a thread. A closed loop is a Panda
-under Slotine and Li's law with the default monitors, or under a PD law.
+under Slotine and Li's law or a PD law, with the default monitors or without any.
 
     python experiments/benchmarks/benchmark_gpu_code.py [--quick]
 """
@@ -21,12 +21,11 @@ from pathlib import Path
 import numpy as np
 
 import geomctrl as gc
-from geomctrl.compiler import gpu_loops
 from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.compiler.kernel_traces import structure, trace
-from geomctrl.compiler.loop_memory import Numbers, used_numbers
 from geomctrl.control.compiled.choice import known_trace
-from geomctrl.control.compiled.gpu_machine import NAME
+from geomctrl.control.compiled.gpu_machine import NAME, loop_module
+from geomctrl.control.compiled.traced_loop import TracedLoop
 from geomctrl.control.loop_runner import Case, LoopRunner, in_a_loop
 from geomctrl.control.monitors.chosen import monitor_list
 from geomctrl.tracing.backends import gpu, host, ptx
@@ -55,7 +54,7 @@ def main(*, quick: Quick = False) -> None:
             registers, stack, spilled = assembled(text(processor), processor, name)
             occupancy = WARP * active_warps(registers, PROCESSORS[processor] // WARP) / PROCESSORS[processor]
             print(
-                f"{kernel:40} {precision:6} {processor:6} {registers:4} {stack:6} {spilled:6} {100 * occupancy:4.0f} %"
+                f"{kernel:54} {precision:6} {processor:6} {registers:4} {stack:6} {spilled:6} {100 * occupancy:4.0f} %"
             )
             RESULTS.row(
                 "kernels", kernel=kernel, precision=precision, processor=processor, registers=registers,
@@ -77,20 +76,21 @@ def kernels(quick: bool) -> Iterator[tuple]:
     motion = gc.references.Sinusoids(robot, q, 0.3, 0.3)
     laws = [gc.controllers.PDGravity(robot, q), gc.controllers.SlotineLi(robot, motion, adapt="links")]
     for law in laws[:1] if quick else laws:
-        module = loop_module(robot, law, q)
-        name = f"Panda, closed loop with {type(law).__name__}"
-        yield name, "double", NAME, lambda processor, text=module: written(text, processor)
+        for watched in ("default",) if quick else ("default", None):
+            traced, monitors = traced_loop(robot, law, q, watched), "with" if watched else "without"
+            for real in ("double", "float"):
+                module = loop_module(traced, real)
+                name = f"Panda, closed loop with {type(law).__name__}, {monitors} monitors"
+                yield name, real, NAME, lambda processor, text=module: written(text, processor)
 
 
-def loop_module(robot: gc.Robot, law: gc.Controller, q: np.ndarray) -> str:
-    """The kernel of a closed loop as LLVM's text."""
+def traced_loop(robot: gc.Robot, law: gc.Controller, q: np.ndarray, monitors: str | None) -> TracedLoop:
+    """A closed loop's trace."""
     case = Case(robot, law, q, np.zeros(robot.nv))
-    runner = LoopRunner(case, 1.0, 1e-3, None, monitor_list("default"), gc.SimulationOptions())
+    runner = LoopRunner(case, 1.0, 1e-3, None, monitor_list(monitors), gc.SimulationOptions())
     with in_a_loop():
         runner.begin()
-        traced = known_trace(runner.loop, runner.record.watchers, strict=False).traced
-    equations = traced.equations.with_rows_in_samples
-    return gpu_loops.module(equations, Numbers(used_numbers(equations), 1), NAME)
+        return known_trace(runner.loop, runner.record.watchers, strict=False).traced
 
 
 def written(module: str, processor: str) -> str:

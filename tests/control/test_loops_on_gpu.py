@@ -417,14 +417,20 @@ def test_a_missing_gpu_is_named(cuda):
 # --- NVIDIA's assembler ---
 
 
+ASSEMBLED = [("sm_80", "double"), ("sm_90", "float"), ("sm_90", "double"), ("sm_80", "float"), ("sm_100", "float")]
+
+
 @needs_ptxas
 @needs_libdevice
-@pytest.mark.parametrize("processor", ["sm_80", pytest.param("sm_90", marks=pytest.mark.slow)])
-def test_the_assembler_takes_the_kernel(monkeypatch, tmp_path, processor):
+@pytest.mark.quick(2)
+@pytest.mark.parametrize(("processor", "precision"), ASSEMBLED)
+def test_the_assembler_takes_the_kernel(monkeypatch, tmp_path, processor, precision):
     translate, texts = host.ptx, []
     cuda = install(monkeypatch, FakeCuda())
     monkeypatch.setattr(host, "ptx", lambda text, *rest: texts.append(text) or cuda.ptx(text, *rest))
-    gc.simulate_many(*arms(), 0.3, 1e-3, options=ON_GPU)
-    registers, _, spilled = assembled(translate(texts[0], processor, LIBDEVICE), processor, gpu_machine.NAME, tmp_path)
+    gc.simulate_many(*arms(), 0.3, 1e-3, options=replace(ON_GPU, precision=precision))
+    code = translate(texts[0], min(processor, "sm_90", key=lambda x: int(x[3:])), LIBDEVICE)
+    assert ("fma.rn.f32" in code) == (precision == "float")
+    registers, _, spilled = assembled(code, processor, gpu_machine.NAME, tmp_path)
     assert registers <= 255
     assert spilled == 0
