@@ -244,15 +244,18 @@ def test_a_summary_and_a_file_say_where_a_run_was_computed(cuda, tmp_path):
 
 
 class Summing:
-    """A sampled law that adds numbers in its attributes: of the time, and of the state."""
+    """A sampled law that adds numbers in its attributes and in its state z."""
 
     def __init__(self, gain):
-        self.gain, self.t, self.integral = gain, 0.0, np.zeros(2)
+        self.gain, self.sum, self.integral = gain, 0.0, np.zeros(2)
+
+    def start(self):
+        return np.zeros(1)
 
     def __call__(self, t, q, v, z):
-        self.t = self.t + 0.1
+        self.sum = self.sum + 0.1
         self.integral = self.integral + 1e-3 * (q - 0.1 * np.sin(1e6 * t))
-        return gc.Command(-self.gain * q - v - self.integral)
+        return gc.Command(-self.gain * q - v - self.integral, z_next=z + 0.1)
 
 
 class Effort(gc.measures.Measure):
@@ -275,9 +278,11 @@ def test_what_persists_and_the_time_are_doubles(cuda):
     runs = [
         gc.simulate_many(models.two_link(), x, q, v, 2.0, 1e-3, 1e-3, None, options=o) for x, o in zip(laws, options)
     ]
-    assert runs[0][0].compared.precision == "float"
+    for a, b in zip(*runs):
+        assert a.compared.precision == "float"
+        np.testing.assert_array_equal(a.z, b.z)  # floats would differ by 2e-2
     for a, b in zip(*laws):
-        assert a.t == b.t  # floats would differ by 2e-2
+        assert a.sum == b.sum
         np.testing.assert_allclose(a.integral, b.integral, rtol=0.0, atol=1e-6)
 
     def make(point):
@@ -299,6 +304,8 @@ def test_random_numbers_and_sensors_are_those_of_doubles(cuda):
         assert a.compared.precision == "float"
         for name, x in a.measured.items():
             np.testing.assert_allclose(x, b.measured[name], rtol=0.0, atol=1e-4, err_msg=name)
+        counts = a.measured["q"] * 2**30 / (2.0 * np.pi)
+        assert np.abs(counts - np.rint(counts)).max() < 1e-5  # of a float 1
 
 
 def test_constants_and_angles_that_floats_can_not_reduce(cuda):
@@ -307,9 +314,10 @@ def test_constants_and_angles_that_floats_can_not_reduce(cuda):
             self.gain = gain
 
         def __call__(self, t, q, v, z):
-            size = np.maximum(np.abs(v), 1e-200)
-            sign = np.where(size < 1e-100, 0.0, v / size)
-            return gc.Command(-self.gain * q - 1e-3 * sign + 1e-2 * np.sin(1.2e4 * (1.0 + q)))
+            below = np.minimum(q, 0.0)  # 0 for a positive q
+            size = np.maximum(np.abs(below), 1e-200)
+            sign = np.where(size < 1e-100, 0.0, below / size)
+            return gc.Command(-self.gain * q - v - 1e-3 * sign + 1e-2 * np.sin(1.2e4 * (1.0 + q)))
 
     _, _, q, _ = arms(4)
     cases = models.two_link(), [Guarded(1.0 + k) for k in range(4)], q, np.zeros((4, 2))
@@ -378,23 +386,24 @@ def test_too_little_memory_splits_the_runs(cuda, monkeypatch):
     assert_equal_runs(there, here)
 
 
-def test_a_kernel_that_differs_from_python_is_noticed(cuda, monkeypatch):
+@pytest.mark.parametrize("precision", ["double", "float"])
+def test_a_kernel_that_differs_from_python_is_noticed(cuda, monkeypatch, precision):
     translate = cuda.ptx
     definition = """
 define internal double @wrong(double %a, double %b, double %c) {
   %x = fmul double %a, %b
   %y = fsub double %x, %c
   ret double %y
-}"""
+}""".replace("double", precision)
 
     def changed(text, *rest):
-        multiplied = "call double @llvm.fmuladd.f64("
+        multiplied = f"call {precision} @llvm.fmuladd.f{64 if precision == 'double' else 32}("
         assert multiplied in text
-        return translate(text.replace(multiplied, "call double @wrong(", 1) + definition, *rest)
+        return translate(text.replace(multiplied, f"call {precision} @wrong(", 1) + definition, *rest)
 
     monkeypatch.setattr(host, "ptx", changed)
-    with pytest.raises(UntraceableError, match="SlotineLi: the GPU's first 32 steps, in double precision, differ from"):
-        gc.simulate_many(*arms(), 0.3, 1e-3, options=ON_GPU)
+    with pytest.raises(UntraceableError, match=f"SlotineLi: the GPU's first 32 steps, in {precision} precision, differ from"):
+        gc.simulate_many(*arms(), 0.3, 1e-3, options=replace(ON_GPU, precision=precision))
 
 
 def test_bad_devices():
