@@ -1,10 +1,12 @@
 """A stand-in for the module cuda.core: the GPU's memory is this machine's, kernels run by `kernel_on_host`.
 
-It does what the real one promises in its documentation, and writes down what it was asked for in `log`.
+It does what the real one promises in its documentation, and writes down what it was asked for in `log`. Call number
+`failing` of the driver and all later ones fail if `lost`, else that call alone.
 """
 
 import ctypes
 import re
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,7 +23,7 @@ class Stream:
         return 0, self.handle
 
     def sync(self):
-        self.cuda.log.append(("sync", self.handle))
+        self.cuda.call("sync", self.handle)
 
     def wait(self, other):
         self.cuda.log.append(("wait", self.handle, other.handle))
@@ -36,18 +38,16 @@ class Buffer:
         return cls(ptr, size, owner)
 
     def fill(self, value, *, stream):
+        stream.cuda.call("fill")
         ctypes.memset(self.handle, value, self.size)
 
     def copy_to(self, other, *, stream):
+        stream.cuda.call("copy")
         ctypes.memmove(other.handle, self.handle, min(self.size, other.size))
 
     def copy_from(self, other, *, stream):
+        stream.cuda.call("copy")
         ctypes.memmove(self.handle, other.handle, min(self.size, other.size))
-
-
-def allocated(size):
-    block = np.zeros(size, np.uint8)
-    return Buffer(block.ctypes.data, size, block)
 
 
 class Device:
@@ -59,11 +59,11 @@ class Device:
 
     def allocate(self, size, *, stream):
         assert self.cuda.current == self.device_id, "memory is allocated on another device"
-        self.cuda.log.append(("allocate", stream.handle))
-        return allocated(size)
+        self.cuda.call("allocate", stream.handle)
+        return self.cuda.allocated(size)
 
     def sync(self):
-        self.cuda.log.append(("sync", "device"))
+        self.cuda.call("sync", "device")
 
 
 class View:
@@ -87,6 +87,8 @@ class FakeCuda:
 
     def __init__(self, devices=1, registers=None, memory=None):
         self.log, self.current, self.texts = [], 0, []
+        self.calls, self.failing, self.lost, self.message = 0, None, False, "CUDA_ERROR_ILLEGAL_ADDRESS"
+        self.held = 0  # bytes that are allocated
         self.registers, self.memory = registers or {0: 128}, memory or {}
         self.devices = [Device(self, k) for k in range(devices)]
         self.LEGACY_DEFAULT_STREAM, self.PER_THREAD_DEFAULT_STREAM = Stream(self, 1), Stream(self, 2)
@@ -114,9 +116,26 @@ class FakeCuda:
     def Device(self):
         return self._Devices(self)
 
+    def call(self, *entry):
+        """Write a call down, and let it fail if it is its turn."""
+        self.log.append(entry)
+        self.calls += 1
+        if self.failing is not None and (self.calls > self.failing if self.lost else self.calls == self.failing + 1):
+            raise RuntimeError(f"{self.message}: {entry[0]}")
+
+    def allocated(self, size):
+        block = np.zeros(size, np.uint8)
+        buffer = Buffer(block.ctypes.data, size, block)
+        self.held += size
+        weakref.finalize(buffer, self._freed, size)
+        return buffer
+
+    def _freed(self, size):
+        self.held -= size
+
     def _pinned(self, size):
-        self.log.append(("pinned", size))
-        return allocated(size)
+        self.call("pinned", size)
+        return self.allocated(size)
 
     def ptx(self, text, processor, library=b""):
         """Replaces `host.ptx`: returns a text that says where the module's own PTX is."""
@@ -124,6 +143,7 @@ class FakeCuda:
         return f"// {processor} {len(self.texts) - 1}"
 
     def _code(self, code, name):
+        self.call("load")
         text = self.texts[int(code.split()[-1])]
         return SimpleNamespace(get_kernel=lambda wanted: Kernel(self, text, wanted))
 
@@ -145,13 +165,14 @@ class FakeCuda:
         return View(self, buffer.handle, shape, dtype, None, self.current, buffer)
 
     def launch(self, stream, config, kernel, *arguments):
-        self.log.append(("launch", stream.handle, config.grid, config.block))
+        self.call("launch", stream.handle, config.grid, config.block)
         kernel.run(config.grid * config.block, arguments)
 
 
 def install(monkeypatch, fake):
     """Let the library use the stand-in for the duration of a test."""
     monkeypatch.setattr(gpu, "core", lambda: fake)
+    monkeypatch.setattr(gpu, "libdevice", lambda: b"the library of this machine")
     monkeypatch.setattr(host, "ptx", fake.ptx)
     return fake
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from geomctrl.errors import GeomctrlError
+from geomctrl.tracing.backends.gpu import device as gpu_of
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .compiled.choice import FittedTrace, say
@@ -43,27 +44,41 @@ class GpuGroup:
     ):
         self.members, self.choice, self.report, self.gpu = members, choice, report, gpu
         self.runners = [runner for runner, _ in members]
-        self.machine = GpuMachine(members[0][1].traced, len(members), *gpu)
+        gpu_of(gpu.number)  # raises GeomctrlError without a driver or this GPU
         self.cpu = Machine(members[0][1].traced)  # computes single samples for comparisons
         self.runs: dict[int, Run] = {}
 
     def to_end(self, compared: Sequence[Extent]) -> list[Run]:
         """The runs; the first ones are compared with Python, each to the given extent."""
         self._compare_samples(compared)
+        stopped = self._advanced()
+        if isinstance(stopped, str):
+            return self._without_gpu(stopped, compared)
         for lane, runner in enumerate(self.runners):
-            runner.enter(self.machine, lane)
-        self.machine.set_numbers([trace.copies.values for _, trace in self.members])
-        try:
-            self._advance()
-        except Exception as error:  # of the driver, each of whose layers has its own class, or of `_compare_steps`
-            if isinstance(error, GeomctrlError) and (self.choice is True or not isinstance(error, UntraceableError)):
-                raise
-            return self._without_gpu(error, compared)
-        for lane, runner in enumerate(self.runners):
-            if lane not in self.runs:
-                self.cpu.set_numbers([self.members[lane][1].copies.values])
+            if lane in self.runs:
+                continue
+            self.cpu.set_numbers([self.members[lane][1].copies.values])
+            if lane in stopped:
+                runner.count_stop()
+                self.runs[lane] = alone(runner, self.choice, self.report, stopped=True)
+            else:
                 self.runs[lane] = self._completed(runner)
         return [self.runs[lane] for lane in range(len(self.runners))]
+
+    def _advanced(self) -> set[int] | str:
+        """Run to the end on the GPU. Returns the lanes in which the kernel stopped, or the message of a failure."""
+        try:
+            machine = GpuMachine(self.members[0][1].traced, len(self.members), *self.gpu)
+            for lane, runner in enumerate(self.runners):
+                runner.enter(machine, lane)
+            machine.set_numbers([trace.copies.values for _, trace in self.members])
+            return self._advance(machine)
+        except GeomctrlError as error:
+            if self.choice is True or not isinstance(error, UntraceableError):
+                raise
+            return str(error)
+        except Exception as error:  # of the driver, each of whose layers has its own class
+            return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]:.200}"
 
     def _completed(self, runner: LoopRunner) -> Run:
         """A run that has reached its end; in single precision, repeated on the CPU if a monitor exceeds its limit."""
@@ -87,9 +102,8 @@ class GpuGroup:
             except UntraceableError as error:
                 self.runs[lane] = in_python(runner, self.choice, self.report, error)
 
-    def _advance(self) -> None:
-        """Run to the end on the GPU; runs in which the kernel stops are completed by the CPU."""
-        first, machine = self.runners[0], self.machine
+    def _advance(self, machine: GpuMachine) -> set[int]:
+        first = self.runners[0]
         k, total, every = first.k, first.n_steps, first.every
         here = np.array([lane not in self.runs for lane in range(len(self.runners))])
         machine.begin(k, here)
@@ -108,21 +122,18 @@ class GpuGroup:
             here[list(stopped)] = False
             if k == first.k:
                 machine.end()
-                self._compare_steps(last, reached)
+                self._compare_steps(machine, last, reached)
             k = last
             self.report(k / total)
         machine.end()
         for lane, runner in enumerate(self.runners):
             if lane not in self.runs:
                 runner.leave(machine, lane, *stopped.get(lane, (k, 0)))
-        for lane in stopped:
-            self.runners[lane].count_stop()
-            self.cpu.set_numbers([self.members[lane][1].copies.values])
-            self.runs[lane] = alone(self.runners[lane], self.choice, self.report, stopped=True)
+        return {*stopped}
 
-    def _compare_steps(self, last: int, reached: np.ndarray) -> None:
+    def _compare_steps(self, machine: GpuMachine, last: int, reached: np.ndarray) -> None:
         """Compare the first steps of some runs with those of the CPU's code. Raises UntraceableError if they differ."""
-        machine, single = self.machine, self.gpu.precision == "float"
+        single = self.gpu.precision == "float"
         lanes = [lane for lane in range(len(self.runners)) if lane not in self.runs]
         compared = len(machine.x) - single * len(self.runners[0].record.monitors)  # rounding decides times of the worst
         for lane in lanes[:: -(-len(lanes) // CHECKED_RUNS)]:
@@ -147,11 +158,11 @@ class GpuGroup:
                     f" those of the CPU by {max(apart):.1g} of the largest number"
                 )
 
-    def _without_gpu(self, error: Exception, extents: Sequence[Extent]) -> list[Run]:
+    def _without_gpu(self, reason: str, extents: Sequence[Extent]) -> list[Run]:
         """The runs again after a failure of the GPU: in two halves if memory was short, otherwise on the CPU."""
-        n, reason = len(self.runners), f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]:.200}"
+        n = len(self.runners)
         again = [(self._restarted(runner), trace) for runner, trace in self.members]
-        if MEMORY.search(str(error)) and n >= 2 * MIN_SPLIT:
+        if MEMORY.search(reason) and n >= 2 * MIN_SPLIT:
             halves = slice(0, n // 2), slice(n // 2, n)
             runs = [
                 run

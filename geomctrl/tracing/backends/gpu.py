@@ -252,7 +252,8 @@ def new(cuda: Any, device: Any, shape: tuple[int, ...], dtype: np.dtype, stream:
 
 def put(array: np.ndarray, number: int = 0) -> DeviceArray:
     """A copy of an array on GPU `number`, for users without an array library there."""
-    cuda, on, a = core(), device(number), np.ascontiguousarray(array)
+    cuda, a = core(), np.ascontiguousarray(array)
+    on = cuda.Device(number)
     with current(cuda, on):
         on_device = new(cuda, on, a.shape, a.dtype, cuda.LEGACY_DEFAULT_STREAM)
         if a.size:

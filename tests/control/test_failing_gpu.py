@@ -1,0 +1,167 @@
+"""Closed loops on a GPU that fails, on a stand-in: no run is lost, and no memory is held."""
+
+import gc as gc_of_python
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fake_cuda import FakeCuda
+from loops_on_fake_gpu import ON_GPU, Filtered, arms, assert_equal_runs, both, install, launches
+
+import geomctrl as gc
+from geomctrl import models
+from geomctrl.control import on_gpu
+from geomctrl.control.compiled import choice, gpu_machine
+from geomctrl.tracing.backends import host
+from geomctrl.tracing.untraceable import UntraceableError
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    return install(monkeypatch, FakeCuda())
+
+
+def failing(cuda, monkeypatch, message, largest=0):
+    """Let launches of more than `largest` threads fail."""
+    launch = type(cuda).launch
+
+    def broken(self, stream, config, kernel, *arguments):
+        if arguments[0] > largest:
+            raise RuntimeError(message)
+        launch(self, stream, config, kernel, *arguments)
+
+    monkeypatch.setattr(type(cuda), "launch", broken)
+
+
+def test_runs_on_a_lost_gpu_are_computed_on_the_cpu(cuda, monkeypatch):
+    failing(cuda, monkeypatch, "CUDA_ERROR_DEVICE_UNAVAILABLE: lost")
+    with pytest.warns(RuntimeWarning, match=r"GPU 0 failed \(RuntimeError: CUDA_ERROR_DEVICE_UNAVAILABLE: lost\): 4"):
+        there, here = both(arms(), 0.3, 1e-3)
+    assert_equal_runs(there, here)
+
+
+def fresh_laws():
+    return [Filtered(1.0 + k) for k in range(4)]
+
+
+def attacked(cuda, laws, failing, lost=False, message="CUDA_ERROR_ILLEGAL_ADDRESS"):
+    """The runs of sampled laws with memory where the driver's call number `failing` fails, and the call's name."""
+    _, _, q, v = arms(4)
+    cuda.calls, cuda.failing, cuda.lost, cuda.message = 0, failing, lost, message
+    cuda.log.clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        runs = gc.simulate_many(models.two_link(), laws, q, v, 0.26, 1e-3, 4e-3, None, options=ON_GPU)
+    return runs, [str(w.message) for w in caught]
+
+
+@pytest.mark.quick(1)
+@pytest.mark.parametrize("lost", [False, True], ids=["once", "lost"])
+def test_an_error_at_any_call_of_the_driver_loses_nothing(cuda, monkeypatch, lost):
+    monkeypatch.setattr(gpu_machine, "STEPS", 100)
+    broken_at_load, caught = attacked(cuda, fresh_laws(), 0, lost)
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS: load): 4 loops run on the CPU" in caught[0]
+    attacked(cuda, fresh_laws(), None)  # loads the kernel
+    right_laws = fresh_laws()
+    right, caught = attacked(cuda, right_laws, None)
+    assert_equal_runs(broken_at_load, right)
+    assert not caught
+    calls = list(cuda.log)
+    assert len(calls) >= 20
+    for k, entry in enumerate(calls):
+        monkeypatch.setattr(choice, "_warned", set())
+        laws = fresh_laws()
+        runs, caught = attacked(cuda, laws, k, lost)
+        assert f"GPU 0 failed (RuntimeError: CUDA_ERROR_ILLEGAL_ADDRESS: {entry[0]}): 4 loops run" in caught[0]
+        assert_equal_runs(runs, right)
+        assert [(law.calls, law.mode) for law in laws] == [(law.calls, law.mode) for law in right_laws]
+        gc_of_python.collect()
+        assert cuda.held == 0, f"memory is held after a failure of call {k}, {entry[0]}"
+
+
+def test_memory_is_free_before_halves_are_computed(cuda, monkeypatch):
+    monkeypatch.setattr(on_gpu, "MIN_SPLIT", 1)
+    plants, laws, q, v = arms(9)
+    cases = plants[1:], laws[1:], q[1:], v[1:]
+    allocate, largest, limit, groups = cuda.allocated, 0, np.inf, 0
+
+    def limited(size):
+        nonlocal largest, groups
+        groups += cuda.held == 0
+        largest = max(largest, cuda.held + size)
+        if cuda.held + size > limit:
+            raise MemoryError("CUDA_ERROR_OUT_OF_MEMORY")
+        return allocate(size)
+
+    monkeypatch.setattr(cuda, "allocated", limited)
+    here = gc.simulate_many(*cases, 0.3, 1e-3, options=ON_GPU)
+    limit, groups = 0.6 * largest, 0
+    there = gc.simulate_many(*cases, 0.3, 1e-3, options=ON_GPU)
+    assert_equal_runs(there, here)
+    assert {run.compared.device for run in there} == {"cuda:0"}
+    assert groups == 3  # the whole and its halves, each without the memory of others
+    gc_of_python.collect()
+    assert cuda.held == 0
+
+
+class Breaking:
+    """A law whose torque is nan after 0.1 s, if `broken` is 1."""
+
+    def __init__(self, broken):
+        self.broken = broken
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(-5.0 * q - v + np.where(t * self.broken > 0.1, np.sqrt(-1.0 - q * q), 0.0))
+
+
+def test_nan_in_one_run_of_many_is_named_and_the_others_go_on(cuda):
+    robot, n, bad = models.two_link(), 300, 217
+    laws = [Breaking(float(k == bad)) for k in range(n)]
+    q = 0.1 * np.random.default_rng(0).normal(size=(n, 2))
+    there = gc.simulate_many(robot, laws, q, np.zeros(2), 0.26, 1e-3, monitors=None, options=ON_GPU)
+    assert [k for k, run in enumerate(there) if not run.success] == [bad]
+    assert "nan" in there[bad].reason
+
+
+def test_too_little_memory_splits_the_runs(cuda, monkeypatch):
+    monkeypatch.setattr(on_gpu, "MIN_SPLIT", 2)
+    failing(cuda, monkeypatch, "CUDA_ERROR_OUT_OF_MEMORY", largest=2)
+    there, here = both(arms(), 0.3, 1e-3)
+    assert [line[2:] for line in launches(cuda)] == [(1, 128)] * 4
+    assert_equal_runs(there, here)
+
+
+def test_measures_survive_repeated_splits(cuda, monkeypatch):
+    monkeypatch.setattr(on_gpu, "MIN_SPLIT", 1)
+    failing(cuda, monkeypatch, "CUDA_ERROR_OUT_OF_MEMORY", largest=1)
+    plants, laws, q, v = arms(8)
+    make = lambda point: (plants[int(point["k"])], laws[int(point["k"])], q[int(point["k"])], v[int(point["k"])])  # noqa: E731
+    tables = [
+        gc.sweep(make, {"k": np.arange(1.0, 8.0)}, [gc.measures.PeakTorque()], 0.3, 1e-3, options=options)
+        for options in (ON_GPU, gc.SimulationOptions())
+    ]
+    assert launches(cuda)
+    np.testing.assert_allclose(tables[0].peak_torque, tables[1].peak_torque, rtol=1e-12)
+
+
+@pytest.mark.parametrize("precision", ["double", "float"])
+def test_a_kernel_that_differs_from_python_is_noticed(cuda, monkeypatch, precision):
+    translate = cuda.ptx
+    definition = """
+define internal double @wrong(double %a, double %b, double %c) {
+  %x = fmul double %a, %b
+  %y = fsub double %x, %c
+  ret double %y
+}""".replace("double", precision)
+
+    def changed(text, *rest):
+        multiplied = f"call {precision} @llvm.fmuladd.f{64 if precision == 'double' else 32}("
+        assert multiplied in text
+        return translate(text.replace(multiplied, f"call {precision} @wrong(", 1) + definition, *rest)
+
+    monkeypatch.setattr(host, "ptx", changed)
+    with pytest.raises(
+        UntraceableError, match=f"SlotineLi: the GPU's first 32 steps, in {precision} precision, differ from"
+    ):
+        gc.simulate_many(*arms(), 0.3, 1e-3, options=replace(ON_GPU, precision=precision))
