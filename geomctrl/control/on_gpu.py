@@ -18,13 +18,14 @@ from geomctrl.tracing.backends.gpu import device as gpu_of
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .compiled.choice import FittedTrace, say
-from .compiled.comparison import ROUNDING, Comparison, Extent
+from .compiled.comparison import Comparison, Extent
 from .compiled.gpu_machine import GpuMachine, rows_between
 from .compiled.machine import Machine
 from .group_members import alone, completed, in_python
 from .loop_runner import LoopRunner, in_a_loop
 from .options import Gpu
 from .run import Run
+from .samples import ROUNDING
 
 MAX_RUNS = 1 << 16  # runs in a launch
 CHECK_STEPS, CHECKED_RUNS = 32, 8  # steps and runs that are compared with the CPU's code
@@ -96,7 +97,7 @@ class GpuGroup:
             self.cpu.set_numbers([trace.copies.values])
             runner.enter(self.cpu, 0)
             where = f"cuda:{self.gpu.number}", self.gpu.precision
-            runner.comparison = Comparison(runner.loop, self.cpu, 0, trace.parts, extent, *where)
+            runner.comparison = Comparison(runner.loop, self.cpu, 0, trace.parts, extent, where)
             try:
                 runner.comparison.before(*runner.times)
             except UntraceableError as error:

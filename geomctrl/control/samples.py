@@ -10,6 +10,16 @@ import numpy as np
 from .contracts import Desired
 
 
+class Rounding(NamedTuple):
+    """Of a precision: the difference of numbers that agree, and the displacement of states, see `compiled.comparison`."""
+
+    agreement: float  # with the rounding of solved linear systems: a Panda's accelerations in floats differ by 2e-5
+    perturbation: float
+
+
+ROUNDING = {"double": Rounding(1e-9, 1e-13), "float": Rounding(1e-3, 2.0**-24)}
+
+
 class ComparisonResult(NamedTuple):
     """Comparison of compiled code with Python: number of samples, and the largest difference of any number.
 

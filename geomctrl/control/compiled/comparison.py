@@ -25,7 +25,7 @@ import numpy as np
 
 from geomctrl.control.monitors import Monitor
 from geomctrl.control.sample import Sample, State
-from geomctrl.control.samples import ComparisonResult
+from geomctrl.control.samples import ROUNDING, ComparisonResult, Rounding
 from geomctrl.control.sensors.sensor import Truth
 from geomctrl.lie.groups import Rn
 from geomctrl.mechanism.configuration import random_configuration
@@ -46,14 +46,7 @@ class Extent(NamedTuple):
     stored: int
 
 
-class Rounding(NamedTuple):
-    """Of a precision: the difference of numbers that agree, and the displacement of states, as the module says."""
-
-    agreement: float  # with the rounding of solved linear systems: a Panda's accelerations in floats differ by 2e-5
-    perturbation: float
-
-
-ROUNDING = {"double": Rounding(1e-9, 1e-13), "float": Rounding(1e-3, 2.0**-24)}
+CPU = "cpu", "double"
 WHOLE, SIDE_BY_SIDE = Extent(8, 32), Extent(1, 4)  # for single runs, and for parallel runs with a common trace
 INTERVAL_BEFORE, INTERVAL_AFTER = 3, 8  # one in so many of these samples is also compared for monitors and measures
 FLOOR = 1e-3  # [SI] arrays with smaller entries are compared as if the largest were this
@@ -77,21 +70,12 @@ class ComparedSample(NamedTuple):
 class Comparison:
     """Comparison of a loop in a lane of a machine with copies of its objects in Python.
 
-    loop: before its first step. parts: copies of its objects. device, precision: of the stored samples, if they are
-    not the machine's. `before` and `after` raise UntraceableError if Python has another result.
+    loop: before its first step. parts: copies of its objects. where: device and precision of the stored
+    samples, if not the machine's. `before` and `after` raise UntraceableError if Python has another result.
     """
 
-    def __init__(
-        self,
-        loop: Any,
-        machine: Machine,
-        lane: int,
-        parts: LoopParts,
-        extent: Extent = WHOLE,
-        device: str = "cpu",
-        precision: str = "double",
-    ):
-        self.extent, self.device, self.precision = extent, device, precision
+    def __init__(self, loop: Any, machine: Machine, lane: int, parts: LoopParts, extent: Extent = WHOLE, where=CPU):
+        self.extent, (self.device, self.precision) = extent, where
         self.loop, self.machine, self.lane = loop, machine, lane
         self.python, self.watchers = _copied(loop, parts), parts.watchers
         self.traced = machine.traced
