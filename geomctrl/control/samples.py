@@ -11,7 +11,7 @@ from .contracts import Desired
 
 
 class Rounding(NamedTuple):
-    """Of a precision: the difference of numbers that agree, and the displacement of states, see `compiled.comparison`."""
+    """Of a precision: difference of numbers that agree, and displacement of states; see `compiled.comparison`."""
 
     agreement: float  # with the rounding of solved linear systems: a Panda's accelerations in floats differ by 2e-5
     perturbation: float
