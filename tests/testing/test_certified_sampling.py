@@ -74,7 +74,7 @@ def test_a_linear_loop_has_the_largest_period_of_its_matrix():
 
 def test_the_bound_outside_the_ball_holds_at_random_points(arm, law):
     """c + b.e + e.A e is below the bound at each point of the box outside the ball, and the bound is nearly reached."""
-    problem, rng, ratios = _SampledLoop(law, arm, (0.4, 0.8), 0.1), np.random.default_rng(0), []
+    problem, rng, ratios = _SampledLoop(law, arm, (0.4, 0.8), 0.1, 1e-3), np.random.default_rng(0), []
     for _ in range(20):
         root, b = rng.normal(size=(4, 4)), rng.normal(size=4) * rng.choice([0.0, 1.0])
         A, c, centre = -root @ root.T, rng.normal(), rng.uniform(-0.1, 0.1, 4)
@@ -91,7 +91,7 @@ def test_the_bound_outside_the_ball_holds_at_random_points(arm, law):
 
 
 def test_the_change_of_v_is_that_of_motions(arm, law):
-    problem = _SampledLoop(law, arm, (0.4, 0.8), 0.01)
+    problem = _SampledLoop(law, arm, (0.4, 0.8), 0.01, 1e-3)
     rng = np.random.default_rng(0)
     for dt in (1e-3, 2e-2):
         for _ in range(6):
@@ -126,7 +126,7 @@ def test_a_budget_that_ends_leaves_the_claim_undecided(arm, law):
     certificate = testing.certify_sampled(law, arm, (0.5, 1.0), 1e-3, outside=(0.01, 0.05), budget=5)
     assert certificate.status == "undecided"
     assert 0.0 < certificate.share_left <= 1.0
-    assert "is left" in str(certificate)
+    assert "estimated" in str(certificate)
 
 
 def test_a_law_that_feeds_energy_is_refuted(arm):

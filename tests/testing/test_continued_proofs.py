@@ -6,6 +6,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from testing.linear_loops import SLIDER
+
 import geomctrl as gc
 from geomctrl import controllers, references, testing
 from geomctrl.control.sweeping.executors import processes
@@ -154,5 +156,68 @@ def test_executors_that_can_not_be_used_are_refused():
         certified(testing.Budget(executor=threads))
     with pytest.raises(ArgumentError, match="submit"):
         certified(testing.Budget(executor=2))
-    with pytest.raises(ArgumentError, match=r"budget: .*`executor`"):
-        testing.certify_sampled(law(), ARM, BOX, 0.001, outside=0.5, budget=testing.Budget(executor=Serial()))
+    with pytest.raises(ArgumentError, match=r"budget: .*`resume`"):
+        budget = testing.Budget(resume="half.npz")
+        testing.largest_certified_control_dt(law(), ARM, (0.1, 0.5), outside=(0.08, 0.4), budget=budget)
+
+
+def slider(brake=3.2):
+    """Arguments of `certify_barrier`: the slider brakes with `brake` m/s^2, and h allows for 3 m/s^2."""
+    force, x = brake * float(SLIDER.mass_matrix(np.zeros(1))[0, 0]), (np.array([-1.0, 0.1]), np.array([1.0, 2.0]))
+
+    def h(t, q, v, z, plant):
+        return 1.0 - q[0] - v[0] ** 2 / 6.0
+
+    def law(t, q, v, z):
+        return gc.Command(np.clip(20.0 * h(t, q, v, z, None) * np.ones(1) - force, -force, force))
+
+    return h, law, SLIDER, x
+
+
+PROOFS = {
+    "barrier": lambda **options: testing.certify_barrier(*slider(), **options),
+    "held barrier": lambda **options: testing.certify_barrier(*slider(), control_dt=0.01, **options),
+    "sampled": lambda **options: testing.certify_sampled(law(), ARM, (0.1, 0.5), 0.001, outside=(0.08, 0.4), **options),
+}
+
+
+@pytest.mark.parametrize("name", PROOFS)
+def test_other_proofs_are_estimated_interrupted_saved_resumed_and_spread(name, tmp_path, monkeypatch):
+    certify = PROOFS[name]
+    whole = certify()
+    assert whole
+    pilot = certify(budget=whole.boxes // 3)
+    assert pilot.status == "undecided"
+    assert 0.2 < (pilot.boxes + pilot.more_boxes) / whole.boxes < 5.0
+    assert "estimated" in str(pilot)
+    stopped = certify(progress=Interrupt(60))
+    assert stopped.status == "undecided"
+    assert "stopped by an interrupt" in str(stopped)
+    assert 0.0 < stopped.share_left < 1.0
+    assert certify(budget=testing.Budget(resume=stopped.save(tmp_path / "half.npz")))
+    monkeypatch.setattr(f"geomctrl.testing.tubes.{'held' if name == 'sampled' else 'barriers'}.PILOT", 16)
+    executor = Serial()
+    assert certify(budget=testing.Budget(executor=executor))
+    assert executor.calls
+
+
+def test_boxes_of_another_barrier_prove_nothing(tmp_path):
+    right = testing.certify_barrier(*slider())
+    budget = testing.Budget(resume=right.save(tmp_path / "right.npz"))
+    assert testing.certify_barrier(*slider(2.8), budget=budget).status == "refuted"
+    h, law, plant, (lower, upper) = slider()
+    with pytest.raises(ArgumentError, match=r"resume: .* do not cover"):
+        testing.certify_barrier(h, law, plant, (lower, upper + 0.1), budget=budget)
+
+
+def test_a_saved_barrier_is_checked_by_other_code_and_a_changed_file_is_not(tmp_path):
+    path = testing.certify_barrier(*slider()).save(tmp_path / "barrier.npz")
+    assert testing.recheck(path)
+    arrays = dict(np.load(path))
+    np.savez(path, **{**arrays, "lo": arrays["lo"][1:], "hi": arrays["hi"][1:]})
+    assert "covers" in testing.recheck(path).reason
+    force = 3.2 * float(SLIDER.mass_matrix(np.zeros(1))[0, 0])
+    assert np.isclose(arrays["numbers"], force).sum() == 1
+    for factor in (0.95, 0.9):  # 3.04 and 2.88 m/s^2
+        np.savez(path, **{**arrays, "numbers": np.where(np.isclose(arrays["numbers"], force), factor * force, arrays["numbers"])})
+        assert bool(testing.recheck(path)) == (factor == 0.95)

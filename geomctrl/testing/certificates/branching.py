@@ -1,4 +1,7 @@
-"""Branch and bound with quadratic forms: proves F < allowed on a box and divides boxes that are not decided."""
+"""Branch and bound: decides a claim on boxes, and divides those that are not decided.
+
+`Task` is the claim F < allowed, decided by quadratic forms. Other claims (see testing.tubes) have the same attributes.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import reduce
-from typing import Any
+from functools import cached_property, reduce
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,7 +25,7 @@ SAMPLE = 3  # undecided boxes with which the effect of dividing each side is est
 
 PILOT = 2_000  # boxes that are evaluated here before the rest is spread over processes
 BLOCK, BLOCK_BUDGET = 64, 4_096  # boxes that a process receives, and how many it evaluates before it returns the rest
-PROBES, MAX_DEPTH = 64, 50  # of the estimate of further boxes
+PROBES, MAX_DEPTH = 256, 50  # of the estimate of further boxes
 
 Progress = Callable[[float], Any]  # receives the decided fraction of the box
 Spread = Callable[[list[tuple["Boxes", int, float]]], Iterator[tuple[int, "Outcome"]]]  # `prove` in other processes
@@ -30,6 +33,30 @@ Spread = Callable[[list[tuple["Boxes", int, float]]], Iterator[tuple[int, "Outco
 
 def no_progress(share: float) -> None:
     """Show no progress."""
+
+
+class Divisible(Protocol):
+    """A claim about all points of boxes.
+
+    box: one box. starts: the boxes that must be decided; all of them have sides of the box, or of length zero. chunk:
+    number of boxes per evaluation. pilot: boxes that are evaluated here before the rest is spread over processes.
+    """
+
+    @property
+    def box(self) -> Boxes: ...
+    @property
+    def starts(self) -> Boxes: ...
+    @property
+    def chunk(self) -> int: ...
+    @property
+    def pilot(self) -> int: ...
+
+    def split(self, boxes: Boxes, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """(Decided boxes, side to halve of each other box or -1 for none, a point that violates the claim or None).
+
+        count: number of boxes that were evaluated before.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -42,6 +69,49 @@ class Task:
     allowed: float = 0.0
     above: Bounds | None = None  # bounds of -V
     level: float = np.inf
+
+    @property
+    def chunk(self) -> int:
+        return CHUNK
+
+    @property
+    def pilot(self) -> int:
+        return PILOT
+
+    @cached_property
+    def starts(self) -> Boxes:
+        return at_ends(self)
+
+    @cached_property
+    def _choice(self) -> _Choice:
+        return _Choice(self)
+
+    def split(self, boxes: Boxes, count: int) -> tuple[np.ndarray, np.ndarray, None]:
+        merit = merits(self, boxes)
+        done, sides = merit > 0.0, np.full(len(boxes), -1)
+        if not done.all():
+            sides[~done] = self._choice.sides_of(boxes[~done], merit[~done], count + len(boxes))
+        return done, sides, None
+
+
+class _Choice:
+    """The side of each box along which it is halved: where the benefit, estimated for some boxes, is largest."""
+
+    def __init__(self, task: Task):
+        self.task, (lo, hi) = task, task.starts.ends
+        self.width = np.concatenate([task.box.hi[0] - task.box.lo[0], task.box.p_hi[0] - task.box.p_lo[0]])
+        self.sides = np.flatnonzero((self.width > 0.0) & _helpful_sides(task) & (lo[0] < hi[0]))
+        self.gains, self.tried = np.ones(len(self.sides)), 0
+
+    def sides_of(self, boxes: Boxes, merit: np.ndarray, count: int) -> np.ndarray:
+        if count >= self.tried:  # at increasing intervals
+            sample = boxes[np.argsort(merit)[:: -max(1, len(boxes) // SAMPLE)][:SAMPLE]]
+            self.gains = _gains(self.task, sample, self.sides, self.width)
+            self.tried = int(1.5 * count)
+        lo, hi = boxes.ends
+        shares = (hi - lo)[:, self.sides] / self.width[self.sides]
+        thin = shares < MIN_SIDE_RATIO * shares.max(1, keepdims=True)
+        return self.sides[np.argmax(np.where(thin, 0.0, self.gains * shares), axis=1)]
 
 
 @dataclass
@@ -61,67 +131,67 @@ class Outcome:
     out_of_time: bool = False
     interrupted: bool = False
     more: float = 0.0
+    violation: np.ndarray | None = None
 
     @property
     def proved(self) -> bool:
         return not self.left
 
+    @property
+    def status(self) -> str:
+        return "refuted" if self.violation is not None else "proved" if self.proved else "undecided"
+
 
 def prove(
-    task: Task, max_boxes: int, seconds: float, progress: Progress = no_progress, boxes: Boxes | None = None,
+    task: Divisible, max_boxes: int, seconds: float, progress: Progress = no_progress, boxes: Boxes | None = None,
     spread: Spread | None = None,
 ) -> Outcome:  # fmt: skip
     """Divide boxes until all are decided, `max_boxes` were evaluated, `seconds` have passed, or an interrupt comes.
 
-    boxes: those to decide, instead of the whole box. spread: decides lists of boxes in other processes.
+    A point that violates the claim ends it, too. boxes: those to decide, instead of the whole box. spread: decides lists
+    of boxes in other processes.
     """
     search = _Search(task, boxes)
-    end = search.started + seconds
+    out, end = search.out, search.started + seconds
     try:
-        while len(search.work) and search.out.count < max_boxes:
-            search.out.out_of_time = time.perf_counter() >= end
-            if search.out.out_of_time:
+        while len(search.work) and out.count < max_boxes and out.violation is None:
+            out.out_of_time = time.perf_counter() >= end
+            if out.out_of_time:
                 break
-            if spread is None or search.out.count < PILOT:
+            if spread is None or out.count < task.pilot:
                 search.step()
             else:
                 search.spread(spread, max_boxes, end)
-            progress(min(1.0 - search.volume.sum(), 1.0))
+            progress(min(1.0 - search.volume.sum() - search.stuck_share, 1.0))
     except KeyboardInterrupt:
-        search.out.interrupted = True
+        out.interrupted = True
     return search.outcome()
 
 
 class _Search:
     """Open boxes (`work`), their fractions of the volume, and decided boxes; no interrupt loses a box."""
 
-    def __init__(self, task: Task, boxes: Boxes | None):
+    def __init__(self, task: Divisible, boxes: Boxes | None):
         self.task, self.started, self.out = task, time.perf_counter(), Outcome()
-        self.width = np.concatenate([task.box.hi[0] - task.box.lo[0], task.box.p_hi[0] - task.box.p_lo[0]])
-        self.starts = at_ends(task)
-        self.work = self.starts if boxes is None else boxes
-        self.volume = shares(self.starts, self.work)
-        lo, hi = self.starts.ends
-        self.sides = np.flatnonzero((self.width > 0.0) & _helpful_sides(task) & (lo[0] < hi[0]))
-        self.gains, self.tried = np.ones(len(self.sides)), 0
+        self.work = task.starts if boxes is None else boxes
+        self.volume = shares(task, self.work)
+        self.stuck, self.stuck_share = self.work[:0], 0.0  # boxes that can not be divided
 
     def step(self) -> None:
         """Evaluate the last boxes, and halve those that are not decided."""
-        first = max(0, len(self.work) - CHUNK)
+        first = max(0, len(self.work) - self.task.chunk)
         boxes, share = self.work[first:], self.volume[first:]
-        merit = merits(self.task, boxes)
-        done = merit > 0.0
-        rest, work, volume = boxes[~done], self.work[:first], self.volume[:first]
-        if len(rest):
-            if self.out.count + len(boxes) >= self.tried:  # at increasing intervals
-                sample = rest[np.argsort(merit[~done])[:: -max(1, len(rest) // SAMPLE)][:SAMPLE]]
-                self.gains = _gains(self.task, sample, self.sides, self.width)
-                self.tried = int(1.5 * (self.out.count + len(boxes)))
-            work = joined(work, _halved(rest, self.sides, self.gains, self.width))
-            volume = np.concatenate([volume, 0.5 * share[~done], 0.5 * share[~done]])
+        done, sides, violation = self.task.split(boxes, self.out.count)
+        divided, stuck = ~done & (sides >= 0), ~done & (sides < 0)
+        halves = boxes[divided].halved(sides[divided])
+        work = joined(self.work[:first], halves)
+        volume = np.concatenate([self.volume[:first], 0.5 * share[divided], 0.5 * share[divided]])
+        if stuck.any():
+            self.stuck = joined(self.stuck, boxes[stuck])
+            self.stuck_share += share[stuck].sum()
         if done.any():
             self.out.leaves.append(boxes[done])
-        self.work, self.volume = work, volume
+        self.work, self.volume, self.out.violation = work, volume, violation
         self.out.count += len(boxes)
 
     def spread(self, spread: Spread, max_boxes: int, end: float) -> None:
@@ -135,47 +205,45 @@ class _Search:
                 self.out.leaves += part.leaves
                 self.out.count += part.count
                 left[k] = part.left
+                if part.violation is not None:
+                    self.out.violation = part.violation
+                    break
         finally:
             work = [boxes for parts in left.values() for boxes in parts]
             self.work = reduce(joined, work, self.work[:0])
-            self.volume = shares(self.starts, self.work)
+            self.volume = shares(self.task, self.work)
 
     def outcome(self) -> Outcome:
         out = self.out
-        out.left, out.share_left = ([self.work], float(self.volume.sum())) if len(self.work) else ([], 0.0)
+        left = joined(self.work, self.stuck)
+        out.left, out.share_left = ([left], float(self.volume.sum() + self.stuck_share)) if len(left) else ([], 0.0)
         out.seconds = time.perf_counter() - self.started
         return out
 
-    def more(self) -> float:
-        """An estimate of the boxes that the open ones need, from random halves of a few (Knuth 1975)."""
-        rng = np.random.default_rng(0)
-        boxes = self.work[rng.integers(len(self.work), size=min(PROBES, len(self.work)))]
-        weight, total = np.full(len(boxes), len(self.work) / max(len(boxes), 1)), 0.0
-        for _ in range(MAX_DEPTH):
-            if not len(boxes):
-                break
-            total += float(weight.sum())
-            is_open = ~(merits(self.task, boxes) > 0.0)
-            boxes, weight = boxes[is_open], 2.0 * weight[is_open]
-            halves = _halved(boxes, self.sides, self.gains, self.width)
-            boxes = halves[np.arange(len(boxes)) + len(boxes) * rng.integers(2, size=len(boxes))]
-        return total
 
-
-def estimated(task: Task, outcome: Outcome) -> Outcome:
-    """The outcome with an estimate of the number of further boxes."""
-    if outcome.left and not outcome.more:
-        search = _Search(task, reduce(joined, outcome.left))
-        search.gains = _gains(task, search.work[:SAMPLE], search.sides, search.width)
-        outcome.more = search.more()
+def estimated(task: Divisible, outcome: Outcome) -> Outcome:
+    """The outcome with an estimate of the boxes that the open ones need, from random halves of a few (Knuth 1975)."""
+    if not outcome.left or outcome.violation is not None:
+        return outcome
+    rng, work = np.random.default_rng(0), reduce(joined, outcome.left)
+    boxes = work[rng.integers(len(work), size=min(PROBES, max(outcome.count, task.chunk)))]
+    weight = np.full(len(boxes), len(work) / max(len(boxes), 1))
+    for _ in range(MAX_DEPTH):
+        if not len(boxes):
+            break
+        outcome.more += float(weight.sum())
+        done, sides, _ = task.split(boxes, outcome.count)
+        is_open = ~done & (sides >= 0)
+        halves, weight = boxes[is_open].halved(sides[is_open]), 2.0 * weight[is_open]
+        boxes = halves[np.arange(len(weight)) + len(weight) * rng.integers(2, size=len(weight))]
     return outcome
 
 
-def shares(starts: Boxes, boxes: Boxes) -> np.ndarray:
+def shares(task: Divisible, boxes: Boxes) -> np.ndarray:
     """The fraction of the volume of `starts`, which are equally large, of each box."""
-    (lo, hi), (a, b) = starts.ends, boxes.ends
-    wide = lo[0] < hi[0]
-    return ((b - a)[:, wide] / (hi - lo)[0, wide]).prod(1) / len(starts)
+    (lo, hi), (a, b) = task.box.ends, boxes.ends
+    with np.errstate(invalid="ignore"):  # sides of length zero count as one
+        return np.where(b > a, (b - a) / (hi - lo), 1.0).prod(1) / len(task.starts)
 
 
 MAX_ENDS = 8  # largest number of parameters replaced by their ends: 2^8 boxes
@@ -250,11 +318,3 @@ def _gains(task: Task, sample: Boxes, sides: np.ndarray, width: np.ndarray) -> n
 def _distance_from_decision(merit: np.ndarray) -> np.ndarray:
     """Distance of a box from being decided, as an exponent; bounds that are still infinite count little."""
     return np.log(np.clip(-merit, 1e-9, 1e9))
-
-
-def _halved(boxes: Boxes, sides: np.ndarray, gains: np.ndarray, width: np.ndarray) -> Boxes:
-    """Both halves of every box, divided where the benefit is largest."""
-    lo, hi = boxes.ends
-    shares = (hi - lo)[:, sides] / width[sides]
-    thin = shares < MIN_SIDE_RATIO * shares.max(1, keepdims=True)
-    return boxes.halved(sides[np.argmax(np.where(thin, 0.0, gains * shares), axis=1)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from geomctrl import files
 from geomctrl.arguments import path_of
 from geomctrl.errors import ArgumentError
 
-from .branching import Outcome, Task
+from .branching import Outcome
 from .equations import Equations
 from .forms import NOT_REWRITTEN, Lemma
 from .level_sets import largest_errors
@@ -51,7 +51,7 @@ class Claim:
     statement: str
     status: str
     outcome: Outcome | None = None
-    task: Task | None = None
+    task: Any = None  # Task, or another Divisible
     counterexample: Violation | None = None
     assumes: str = ""
     nearly: str = ""  # a state where F is so close to a violation that rounding hides it
@@ -84,8 +84,59 @@ def _ended(outcome: Outcome) -> str:
     return f"{reason}; estimated: {outcome.more:.2g} more boxes, {seconds:.2g} s"
 
 
+class ProofOnBoxes:
+    """Claims that are proved on boxes: their status and cost, and boxes from which a proof continues."""
+
+    claims: list[Claim]
+
+    @property
+    def status(self) -> str:
+        """The status of the first claim."""
+        return self.claims[0].status
+
+    @property
+    def proved(self) -> bool:
+        return self.status == PROVED
+
+    def __bool__(self) -> bool:
+        return self.proved
+
+    @property
+    def boxes(self) -> int:
+        return sum(c.outcome.count for c in self.claims if c.outcome is not None)
+
+    @property
+    def seconds(self) -> float:
+        return sum(c.outcome.seconds for c in self.claims if c.outcome is not None)
+
+    @property
+    def share_left(self) -> float:
+        """The fraction of the box on which the first claim is not decided."""
+        outcome = self.claims[0].outcome
+        return 1.0 if outcome is None else outcome.share_left
+
+    @property
+    def more_boxes(self) -> float:
+        return sum(c.outcome.more for c in self.claims if c.outcome is not None)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the boxes that decide the claims as an npz file, also those that are left, for `Budget(resume=path)`.
+
+        Raises ArgumentError for a refuted claim.
+        """
+        if self.status != UNDECIDED:
+            require_proved(self)
+        with files.whole(path_of("path", path)) as file:
+            np.savez(file, **self._arrays())
+        return path_of("path", path)
+
+    def _arrays(self) -> dict[str, Any]:
+        """The contents of the file that `save` writes."""
+        return arrays_of(self.claims)
+
+
 @dataclass
-class LyapunovCertificate:
+class LyapunovCertificate(ProofOnBoxes):
     """The result of proving a controller's Lyapunov function; true if everything is proved. `print` shows it as text.
 
     Attributes
@@ -128,27 +179,8 @@ class LyapunovCertificate:
         return REFUTED if REFUTED in statuses else UNDECIDED
 
     @property
-    def proved(self) -> bool:
-        return self.status == PROVED
-
-    def __bool__(self) -> bool:
-        return self.proved
-
-    @property
     def counterexample(self) -> Violation | None:
         return next((c.counterexample for c in self.claims if c.counterexample is not None), None)
-
-    @property
-    def boxes(self) -> int:
-        return sum(c.outcome.count for c in self.claims if c.outcome is not None)
-
-    @property
-    def seconds(self) -> float:
-        return sum(c.outcome.seconds for c in self.claims if c.outcome is not None)
-
-    @property
-    def more_boxes(self) -> float:
-        return sum(c.outcome.more for c in self.claims if c.outcome is not None)
 
     @cached_property
     def ultimate_bound(self) -> np.ndarray | None:
@@ -164,18 +196,6 @@ class LyapunovCertificate:
     def region(self) -> float | None:
         """The level of the certified region of attraction; None if there is none."""
         return self.level if self.proved and self.ends_in is not None else None
-
-    def save(self, path: str | Path) -> Path:
-        """Write the boxes that decide the inequalities as an npz file, for `testing.recheck_lyapunov`.
-
-        For an undecided certificate these and the boxes that are left, for `Budget(resume=path)`. Raises ArgumentError
-        for other certificates.
-        """
-        if self.status != UNDECIDED:
-            require_proved(self)
-        with files.whole(path_of("path", path)) as file:
-            np.savez(file, **arrays_of(self.claims))
-        return path_of("path", path)
 
     def __str__(self) -> str:
         out = [f"{self.name}: {self.status.upper()}", f"on {self.domain}", *map(str, self.claims)]
@@ -194,7 +214,7 @@ class LyapunovCertificate:
         return "\n".join(out)
 
 
-def require_proved(certificate: LyapunovCertificate) -> None:
+def require_proved(certificate: ProofOnBoxes) -> None:
     """Raise ArgumentError unless the certificate is proved."""
     if not certificate.proved:
         raise ArgumentError(f"certificate: expected a proved certificate, got one that is {certificate.status}")

@@ -23,7 +23,7 @@ from geomctrl.tracing.proofs.rechecking import in_processes, uncovered
 from geomctrl.tracing.proofs.saved_code import Code
 from geomctrl.tracing.traces import Trace
 
-from .branching import Task, at_ends
+from .branching import Task
 from .deciding import SHARES, bound_correction, correction_fractions, signs, tightened
 from .equations import TIME
 from .quadratic import Bounds, Boxes, Form, inverse, perron, scaled_eigenvalues, settled
@@ -38,7 +38,7 @@ class CheckError(GeomctrlError):
 def arrays(task: Task, leaves: Boxes) -> dict[str, Any]:
     """A proved inequality as arrays, independent of classes of the library."""
     above = {} if task.above is None else {f"above_{k}": x for k, x in _code(task.above, task.box).items()}
-    box, starts = task.box, at_ends(task)
+    box, starts = task.box, task.starts
     return {
         **_code(task.bounds, box), **above,
         "ball": np.zeros(0) if task.ball is None else task.ball, "allowed": task.allowed, "level": task.level,

@@ -16,7 +16,7 @@ from geomctrl.arguments import path_of
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.proofs.rechecking import uncovered
 
-from .branching import Task, at_ends
+from .branching import Divisible
 from .quadratic import Boxes
 
 EXPECTED = "resume: expected a certificate, or a file that its `save` has written"
@@ -34,7 +34,7 @@ def arrays_of(claims: Any) -> dict[str, Any]:
     return out
 
 
-def earlier_boxes(resume: Any, statement: str, task: Task) -> Boxes | None:
+def earlier_boxes(resume: Any, statement: str, task: Divisible) -> Boxes | None:
     """The boxes of an earlier attempt at this statement, decided or not; None if there is none.
 
     Raises ArgumentError if they do not cover the domain.
@@ -53,7 +53,7 @@ def earlier_boxes(resume: Any, statement: str, task: Task) -> Boxes | None:
     if any(lo.shape != hi.shape or lo.shape[1] != sides for lo, hi in parts):
         raise ArgumentError(f"{EXPECTED} for this claim, got boxes that do not have {sides} sides")
     lo, hi = (np.concatenate(x) for x in zip(*parts))
-    starts_lo, starts_hi = at_ends(task).ends
+    starts_lo, starts_hi = task.starts.ends
     domain = np.concatenate(task.box.ends)
     for a, b in zip(starts_lo, starts_hi):
         fixed = (a == b) & (domain[0] < domain[1])
@@ -71,7 +71,7 @@ def _read(path: str | Path) -> Mapping[str, Any]:
             arrays = dict(file)
         if arrays["words"].dtype.kind != "U" or arrays["words"].ndim != 1:
             raise ValueError("no statements")
-        if any(x.dtype.kind != "f" or x.ndim != 2 for name, x in arrays.items() if name != "words"):
+        if any(x.dtype.kind != "f" or x.ndim != 2 for name, x in arrays.items() if name[0].isdigit()):
             raise ValueError("boxes must be arrays of floats")
     except FileNotFoundError:
         raise ArgumentError(f"resume: no such file: {str(path)!r}") from None

@@ -17,7 +17,7 @@ from geomctrl.control.sweeping.job import pickled, unpickled
 from geomctrl.errors import ArgumentError
 from geomctrl.testing.settings import Budget
 
-from .branching import Outcome, Progress, Spread, Task, estimated, no_progress, prove
+from .branching import Divisible, Outcome, Progress, Spread, estimated, no_progress, prove
 from .certificate import UNDECIDED, Claim
 from .quadratic import Boxes
 from .resuming import earlier_boxes
@@ -30,12 +30,12 @@ class ProofRunner:
     tasks by statement, for a level of V or None.
     """
 
-    def __init__(self, budget: Budget, request: tuple, statements: Callable[[float | None], Mapping[str, Task]]):
+    def __init__(self, budget: Budget, request: tuple, statements: Callable[[float | None], Mapping[str, Divisible]]):
         checked_executor(budget.executor)
         self.budget, self.request, self.statements, self.interrupted = budget, request, statements, False
 
     def __call__(
-        self, statement: str, task: Task, max_boxes: int | None = None, progress: Progress = no_progress,
+        self, statement: str, task: Divisible, max_boxes: int | None = None, progress: Progress = no_progress,
         level: float | None = None,
     ) -> Outcome:  # fmt: skip
         """The outcome of a task."""
@@ -84,18 +84,18 @@ def spreading(executor: Any, request: bytes, statement: str, level: float | None
 
     def run(blocks: list[tuple[Boxes, int, float]]) -> Iterator[tuple[int, Outcome]]:
         arguments = ((request, statement, level, *boxes.ends, *limits) for boxes, *limits in blocks)
-        for k, (leaves, left, count) in spread(executor, decided_block, arguments):
+        for k, (leaves, left, count, violation) in spread(executor, decided_block, arguments):
             n = blocks[k][0].lo.shape[1]
             parts = [[Boxes.of(lo, hi, n)] if len(lo) else [] for lo, hi in (leaves, left)]
-            yield k, Outcome(parts[0], parts[1], count)
+            yield k, Outcome(parts[0], parts[1], count, violation=violation)
 
     return run
 
 
 def decided_block(
     request: bytes, statement: str, level: float | None, lo: np.ndarray, hi: np.ndarray, boxes: int, seconds: float
-) -> tuple[Any, Any, int]:
-    """(ends of decided boxes, ends of open ones, number of evaluated ones), in another process."""
+) -> tuple[Any, Any, int, Any]:
+    """(Ends of decided boxes, ends of open ones, number of evaluated ones, a violation), in another process."""
     task = _task(request, statement, level)
     outcome = prove(task, boxes, seconds, boxes=Boxes.of(lo, hi, len(task.box.lo[0])))
     if outcome.interrupted:
@@ -105,11 +105,11 @@ def decided_block(
         [np.concatenate(x) for x in zip(*(part.ends for part in parts), *none)]
         for parts in (outcome.leaves, outcome.left)
     )
-    return leaves, left, outcome.count
+    return leaves, left, outcome.count, outcome.violation
 
 
 @functools.lru_cache(maxsize=4)  # all blocks of a proof share the equations
-def _task(request: bytes, statement: str, level: float | None) -> Task:
+def _task(request: bytes, statement: str, level: float | None) -> Divisible:
     return _request(request).statements(level)[statement]
 
 

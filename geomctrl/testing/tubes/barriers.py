@@ -7,87 +7,96 @@ linear part of h' is tried, too (the S-procedure for a part).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import function
+from geomctrl.arguments import function, number
+from geomctrl.control.compiled.proving import TIME
 from geomctrl.control.plant import Plant
 from geomctrl.control.progress import progress_function
 from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 from geomctrl.testing.certificates.arguments import parameter_intervals
-from geomctrl.testing.certificates.certificate import PROVED, REFUTED, UNDECIDED
+from geomctrl.testing.certificates.branching import Divisible, Progress
+from geomctrl.testing.certificates.certificate import PROVED, REFUTED, UNDECIDED, Claim, ProofOnBoxes
+from geomctrl.testing.certificates.quadratic import Boxes, joined
+from geomctrl.testing.certificates.running import ProofRunner
 from geomctrl.testing.settings import Budget, budget_of
+from geomctrl.tracing.proofs.certificates import saved_claim
+from geomctrl.tracing.proofs.claims import Claim as SavedClaim
 from geomctrl.tracing.proofs.operation_rows import OperationRows
-from geomctrl.tracing.symbols import Graph
+from geomctrl.tracing.symbols import Graph, neg, where
+from geomctrl.tracing.traces import Trace
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .equations import LoopEquations, checked_plant
-from .steps import Layout, bounds, series
+from .equations import HELD, LoopEquations, checked_plant
+from .steps import Dynamics, Enclosure, Layout, bounds, series
 from .tube import pair_of
 
+PILOT = 64  # boxes that are decided here before the rest is spread over processes
+ORDER = 3  # of the Taylor series over one sample
+HELD_COMMAND = "with a held command and without delay"
+TIME_INPUT = TIME, 0
 MIN_SIDE_RATIO = 2.0**-14  # of a part of the box that is divided further
 SEGMENTS, BISECTIONS = 4096, 50  # on which zeros of h are sought for a counterexample
 NEAR_ZERO = 1e-7  # of h, and of the box around a counterexample
 JUMPING = {"where", "sign", "copysign", "floor", "ceil", "rint", "trunc", "fmod", "mod"}  # operations that may jump
 
-Part = tuple[np.ndarray, np.ndarray, float]  # lower, upper, share of the whole
-
 
 @dataclass(frozen=True, eq=False)
-class BarrierCertificate:
+class BarrierCertificate(ProofOnBoxes):
     """The result of `certify_barrier`; true if the claim is proved.
 
     Attributes
     ----------
     status : str
         "proved", "refuted" or "undecided".
-    claim : str
     invariant : bool
         Whether also h < 0 on the boundary of the box is proved: then no motion from {h >= 0} leaves this set at all.
         Otherwise a motion may leave the box first, at a state with h > 0.
-    boxes, seconds : int, float
-        Cost of the proof.
-    share_left : float
-        Fraction of the box that is not decided.
     counterexample : array (2 nv + nz,) or None
         A state (q, v, z) close to h = 0 with h' < 0; the motion from it leaves the set.
     parameters : array (nbodies, 10) or None
         Inertial parameters of the counterexample.
+    boxes, seconds : int, float
+        Cost of the proof.
+    share_left : float
+        Fraction of the box that is not decided.
+    more_boxes : float
+        Estimated number of further boxes that an undecided proof needs.
     """
 
-    status: str
-    claim: str
-    invariant: bool
-    boxes: int
-    seconds: float
-    share_left: float = 0.0
+    claims: list[Claim]
+    problem: BarrierProblem = field(repr=False)
     counterexample: np.ndarray | None = None
     parameters: np.ndarray | None = None
 
-    def __bool__(self) -> bool:
-        return self.status == PROVED
+    @property
+    def invariant(self) -> bool:
+        return all(claim.status == PROVED for claim in self.claims) and len(self.claims) == 2
 
     def __str__(self) -> str:
-        out = [f"{self.status}: {self.claim} ({self.boxes} boxes, {self.seconds:.3g} s)"]
+        out = [str(claim) for claim in self.claims]
         if self.status == PROVED and self.invariant:
-            out.append("h < 0 on the boundary of the box: motions from h >= 0 keep h >= 0 as long as they exist")
+            out.append("motions from h >= 0 keep h >= 0 as long as they exist")
         elif self.status == PROVED:
             out.append("motions from h >= 0 keep h >= 0 until they leave the box")
         if self.counterexample is not None:
             out.append(f"violated at (q, v, z) = {self.counterexample.tolist()}")
         if self.status == UNDECIDED:
-            out.append(
-                f"{100.0 * self.share_left:.3g} % of the box is left: try a smaller box or more boxes in `budget`"
-            )
-        out.append("a proof is about the model in exact arithmetic and in continuous time")
+            out.append("try a smaller box or more boxes in `budget`")
+        held = self.problem.control_dt is not None
+        out.append(f"a proof is about the model in exact arithmetic, {HELD_COMMAND if held else 'in continuous time'}")
         return "\n".join(out)
+
+    def _arrays(self) -> dict[str, Any]:
+        return {**super()._arrays(), **self.problem.saved(self.claims[0])}
 
 
 @named_arguments()
@@ -98,6 +107,7 @@ def certify_barrier(
     box: tuple[ArrayLike, ArrayLike],
     *,
     parameters: float | tuple[ArrayLike, ArrayLike] = 0.0,
+    control_dt: float | None = None,
     budget: Budget | int = 20_000,
     progress: bool | Callable[[float], Any] = False,
 ) -> BarrierCertificate:
@@ -112,10 +122,13 @@ def certify_barrier(
     plant : Plant or Robot
         The true robot; see `reach`.
     box : pair of arrays (2 nv,) or (2 nv + nz,)
-        Lower and upper bounds of the state (q, v), or (q, v, z), that are examined.
+        Lower and upper bounds of the state (q, v), or (q, v, z), that are examined. A z with the rate zero stands for any
+        input that is constant between jumps, such as the action of a policy; h must not depend on it.
     parameters : float, or a pair of arrays (nbodies, 10)
         Uncertainty of all inertial parameters; see `reach`. The controller and h keep their own model, except that h
         has the true robot as `plant`.
+    control_dt : float, optional
+        Hold time of a command [s]. The law then acts at samples, and z must have the rate zero.
     budget : Budget or int
         Limits of the proof of each inequality, or only the number of boxes.
     progress : bool or function
@@ -125,7 +138,9 @@ def certify_barrier(
     -------
     BarrierCertificate
         True if h' > 0 is proved for each state of the box with h = 0. Then a motion from h >= 0 keeps h >= 0 until it
-        leaves the box; if `invariant` it does not leave the box. `status` is "proved", "refuted" or "undecided".
+        leaves the box; if `invariant` it does not leave the box. With `control_dt`: true if h >= 0 is proved during the
+        whole sample from each state of the box with h >= 0. `status` is "proved", "refuted" or "undecided". A proof in
+        continuous time is checked again by `recheck`, with python-flint.
 
     Raises
     ------
@@ -137,7 +152,9 @@ def certify_barrier(
     Notes
     -----
     This is Nagumo's condition with a margin: where h falls to zero for the first time, h' <= 0 (Ames and others 2019).
-    h' is the derivative along the closed loop with all its branches: an undecided one is enclosed by both sides.
+    h' is the derivative along the closed loop with all its branches: an undecided one is enclosed by both sides. With
+    `control_dt`, h' + nu h0 > 0 is proved for the enclosed motions of the sample, their h0 at its start, and a number
+    nu < 1 / control_dt, so that h >= h0 (1 - nu t).
 
     Examples
     --------
@@ -152,115 +169,150 @@ def certify_barrier(
     >>> certificate.status, certificate.invariant
     ('proved', True)
     """
-    problem = _Barrier(function("barrier", barrier, "a function (t, q, v, z, plant)", 5), controller, plant, parameters)
-    lower, upper = problem.box("box", box)
+    problem = BarrierProblem(barrier, controller, plant, box, parameters, control_dt)
+    budget = budget_of(budget)
     with progress_function(progress, "certifying") as report:
-        return problem.certificate(lower, upper, budget_of(budget, ("executor", "resume")), report)
+        return problem.certificate(budget, report)
 
 
-class _Barrier:
-    """h and h' as Taylor models of the state and the uncertain parameters."""
+class BarrierProblem:
+    """h and h' as Taylor models of the state and the uncertain parameters, and the claims about them."""
 
-    def __init__(self, barrier: Any, controller: Any, plant: Any, parameters: Any):
-        plant = checked_plant(plant)
-        self.p_lo, self.p_hi = parameter_intervals(parameters, plant.robot)
-        nominal = plant.robot.parameters.ravel()
+    def __init__(self, barrier: Any, controller: Any, plant: Any, box: Any, parameters: Any, control_dt: Any = None):
+        self.arguments = barrier, controller, plant, box, parameters, control_dt
+        barrier = function("barrier", barrier, "a function (t, q, v, z, plant)", 5)
+        self.plant, self.controller, self.control_dt = checked_plant(plant), controller, control_dt
+        if control_dt is not None:
+            self.control_dt = number("control_dt", control_dt, "seconds > 0, at most 10", lambda x: 0.0 < x <= 10.0)
+        self.p_lo, self.p_hi = parameter_intervals(parameters, self.plant.robot)
+        nominal = self.plant.robot.parameters.ravel()
         uncertain = np.flatnonzero((self.p_hi > self.p_lo) | (self.p_lo != nominal))
-        self.equations = e = LoopEquations(controller, plant, uncertain, barrier)
+        self.equations = e = LoopEquations(controller, self.plant, uncertain, barrier, held=control_dt is not None)
         graph, h = e.loop.graph, e.signal
         _require_continuous(graph, h)
-        rate = e.loop.along(h, pace=0.0)
-        good = [] if e.loop.good is True else [e.loop.good]
         ends = [graph.operand(x) for x in (h, *e.rates[: e.n])]
         if e.loop.t.index in graph.needed(ends):
             raise UntraceableError("barrier, controller, plant: expected no dependence on time")
-        self.rate = rate
-        self.rows = OperationRows(graph, e.inputs, [], e.constants, [h, rate, *good])
-
-    def box(self, name: str, box: Any) -> tuple[np.ndarray, np.ndarray]:
-        e = self.equations
-        lower, upper = pair_of(name, box, (e.n,))
+        self.at_rest = np.array([graph.nodes[graph.operand(x)] == ("const", 0.0) for x in e.rates[: e.n]])
+        self.rate = e.loop.along(h, pace=0.0)
+        self.rows = e.rows([h, self.rate])
+        self.held = None if control_dt is None else self._held_rows()
+        lower, upper = pair_of("box", box, (e.n,))
         if not (lower < upper).all():
-            raise ArgumentError(
-                f"{name}: expected lower < upper for each state, got {lower.tolist()}, {upper.tolist()}"
-            )
+            raise ArgumentError(f"box: expected lower < upper for each state, got {lower.tolist()}, {upper.tolist()}")
         e.compare_with_python(lower, upper, 1.0)
-        return np.append(lower, self.p_lo[e.uncertain]), np.append(upper, self.p_hi[e.uncertain])
+        self.lower, self.upper = np.append(lower, self.p_lo[uncertain]), np.append(upper, self.p_hi[uncertain])
 
-    def certificate(
-        self, lower: np.ndarray, upper: np.ndarray, budget: Budget, report: Callable[[float], Any]
-    ) -> BarrierCertificate:
-        started = time.perf_counter()
-        claim, n = "h' > 0 at each state of the box with h = 0", self.equations.n
-        violation = self._violation(lower, upper, budget.seed)
+    def _held_rows(self) -> tuple[Dynamics, OperationRows, OperationRows]:
+        """(The motion during a sample, the command at its start, h and h' during it)."""
+        e, n = self.equations, 2 * self.plant.robot.nv
+        if not self.at_rest[n:].all():
+            raise ArgumentError("controller: expected a state z with the rate zero, as `control_dt` is given")
+        resting, commands = len(e.inputs) - 1 - n, len(e.command)
+        inputs = [*e.inputs[:-1], *((HELD, k) for k in range(commands)), TIME_INPUT]
+        rates = [*e.held_rates, *[0.0] * (resting + commands), 1.0]
+        rows = OperationRows(e.loop.graph, inputs, rates, e.constants, e.good)
+        rate = e.loop.along(e.signal, [*e.held_rates, *[0.0] * (e.n - n), 0.0], pace=0.0)
+        return Dynamics(rows, n), e.rows(e.command, inputs), e.rows([e.signal, rate], inputs)
+
+    def statements(self, level: float | None = None) -> dict[str, Divisible]:
+        whole = Boxes.of(self.lower[None], self.upper[None], self.equations.n)
+        kept = "h' > 0 at each state of the box with h = 0"
+        if self.control_dt is not None:
+            kept = f"h >= 0 during {self.control_dt:g} s with a held command, from each state of the box with h >= 0"
+        faces = [Boxes.of(lo[None], hi[None], self.equations.n) for lo, hi in self._faces()]
+        return {
+            kept: _Claim(self, self._is_safe, whole, whole),
+            "h < 0 on the boundary of the box": _Claim(self, self._is_negative, whole, reduce(joined, faces)),
+        }
+
+    def certificate(self, budget: Budget, report: Progress) -> BarrierCertificate:
+        run = ProofRunner(budget, (BarrierProblem, self.arguments), self.statements)
+        (kept, inside), (boundary, faces) = self.statements().items()
+        n, violation = self.equations.n, self._violation(budget.seed)
         if violation is not None:
             parameters = self.equations.plant_with(violation[n:]).robot.parameters
-            seconds = time.perf_counter() - started
-            return BarrierCertificate(REFUTED, claim, False, 0, seconds, 1.0, violation[:n], parameters)
-        count, open_parts, left = self._decided([(lower, upper, 1.0)], self._is_safe, budget, started, report)
-        invariant = False
-        faces = list(self._faces(lower, upper))
-        middles = np.array([0.5 * lo + 0.5 * hi for lo, hi, _ in faces])
-        if not open_parts and not (self._numbers(middles)[:, 0] >= 0.0).any():
-            more, open_faces, _ = self._decided(faces, self._is_negative, budget, started, lambda fraction: None)
-            count, invariant = count + more, open_faces == 0
-        status = UNDECIDED if open_parts else PROVED
-        return BarrierCertificate(status, claim, invariant, count, time.perf_counter() - started, left)
+            return BarrierCertificate([Claim(kept, REFUTED)], self, violation[:n], parameters)
+        outcome = run(kept, inside, progress=report)
+        claims = [Claim(kept, outcome.status, outcome, inside)]
+        lo, hi = faces.starts.ends
+        if outcome.proved and not (self._numbers(0.5 * lo + 0.5 * hi)[:, 0] >= 0.0).any():
+            outcome = run(boundary, faces)
+            claims.append(Claim(boundary, outcome.status, outcome, faces))
+        return BarrierCertificate(claims, self)
 
-    def _decided(
-        self, waiting: list[Part], decide: Callable[..., Any], budget: Budget, started: float,
-        report: Callable[[float], Any],
-    ) -> tuple[int, int, float]:  # fmt: skip
-        """(Number of boxes, of parts that are not decided, their share)."""
-        count, done, stuck = 0, 0.0, []
-        least = MIN_SIDE_RATIO * np.max([hi - lo for lo, hi, _ in waiting], 0)
-        while waiting and count < budget.boxes and time.perf_counter() - started < budget.seconds:
-            lo, hi, share = waiting.pop()
-            count += 1
-            layout, h, rate = self._values(lo, hi)
-            if h is not None and decide(layout, h, rate):
-                done += share
-                report(min(done, 1.0))
-                continue
-            side = _side(lo, hi, least, layout, h, rate)
-            if side is None:
-                stuck.append(share)
-                continue
-            middle = 0.5 * lo[side] + 0.5 * hi[side]
-            low, high = hi.copy(), lo.copy()
-            low[side] = high[side] = middle
-            waiting += [(lo, low, 0.5 * share), (high, hi, 0.5 * share)]
-        stuck += [share for _, _, share in waiting]
-        return count, len(stuck), sum(stuck)
+    def saved(self, claim: Claim) -> dict[str, Any]:
+        """The proof that h' > 0 where h = 0, in the format of `testing.recheck`; empty if there is none."""
+        if claim.status != PROVED or claim.outcome is None or self.control_dt is not None:
+            return {}
+        graph, h = self.equations.loop.graph, self.equations.signal
+        ends = [neg(self.rate), h, neg(h)]
+        good = self.equations.good
+        outputs = [graph.operand(where(good[0], x, np.nan) if good else x) for x in ends]
+        trace = Trace(graph, (), tuple(outputs), (len(outputs),), None)
+        inputs = tuple(self.equations.inputs[:-1])
+        saved = saved_claim(SavedClaim(trace, self.lower, self.upper, inputs, self.equations.loop.numbers, True))
+        lo, hi = (np.concatenate(x) for x in zip(*(boxes.ends for boxes in claim.outcome.leaves)))
+        return {**saved, "lo": lo, "hi": hi}
 
-    def _values(self, lo: np.ndarray, hi: np.ndarray) -> tuple[Layout, Any, Any]:
-        """(Layout, rows of h and h'); None where the loop or h is undefined for some state."""
+    def values(self, lo: np.ndarray, hi: np.ndarray) -> tuple[Layout, Any, Any]:
+        """(Layout, rows of h and h'); None where the loop or h is undefined for some state.
+
+        With a held command: h at the sample, h' at all times until the next one.
+        """
+        if self.held is not None:
+            return self._values_of_sample(*self.held, lo, hi)
         layout = Layout(int((hi > lo).sum()), 0, 0)
-        _, values = series(self.rows, layout, layout.box(np.append(lo, 0.0), np.append(hi, 0.0)), 1)
-        if not np.isfinite(values[:2, 0]).all() or (len(values) > 2 and values[2, 0] != 1.0):
+        return layout, *self._defined(self.rows, layout, layout.box(np.append(lo, 0.0), np.append(hi, 0.0)))
+
+    def _defined(self, rows: OperationRows, layout: Layout, X: np.ndarray) -> list[Any]:
+        _, values = series(rows, layout, X, 1)
+        further = len(values) - len(self.equations.good)
+        is_defined = np.isfinite(values[:further, 0]).all() and (values[further:, 0] == 1.0).all()
+        return list(values[:further]) if is_defined else [None] * further
+
+    def _values_of_sample(
+        self, dynamics: Dynamics, law: OperationRows, barrier: OperationRows, lo: np.ndarray, hi: np.ndarray
+    ) -> tuple[Layout, Any, Any]:
+        commands = len(self.equations.command)
+        rest = np.zeros(commands + 1)
+        enclosure = Enclosure(dynamics, np.append(lo, rest), np.append(hi, rest), ORDER, recent=1)
+        layout = enclosure.layout
+        tau, (h, _) = self._defined(law, layout, enclosure.X), self._defined(barrier, layout, enclosure.X)
+        if h is None or tau[0] is None:
             return layout, None, None
-        return layout, values[0], values[1]
+        enclosure.X[-1 - commands : -1] = tau
+        E = enclosure.during(self.control_dt)
+        return layout, h, None if E is None else self._defined(barrier, layout, E)[1]
 
     def _is_safe(self, layout: Layout, h: np.ndarray, rate: np.ndarray) -> bool:
-        """Whether h has no zero in a box, or h' > 0 at each."""
+        """Whether h does not fall below zero in a box: h < 0, or h' + nu h > 0 for a number nu.
+
+        In continuous time only zeros of h count, so that nu is any number, and h > 0 is safe, too.
+        """
         low, high = bounds(h)
-        if low > 0.0 or high < 0.0 or bounds(rate)[0] > 0.0:
+        held = self.control_dt is not None
+        if high < 0.0 or (low > 0.0 and not held) or bounds(rate)[0] > 0.0:
             return True
         b, slope = layout.polynomial(h)[0], layout.polynomial(rate)[0]
         with np.errstate(all="ignore"):  # of tiny and huge numbers
-            mu = -(b @ slope) / (b @ b)
-            if not np.isfinite(mu):
-                return False
-            row = np.array([[mu, *np.zeros(layout.coefficients - 1)]])
-            product = layout.times(layout.forms(row)[0], h[None])
-            return bool(bounds(layout.plus(rate[None], product))[0][0] > 0.0)
+            nu = -(b @ slope) / (b @ b)
+            largest = 0.999 / self.control_dt if held else np.inf
+            for factor in (np.clip(nu, 0.0, largest), largest) if held else (nu,):
+                if not np.isfinite(factor):
+                    continue
+                row = np.array([[factor, *np.zeros(layout.coefficients - 1)]])
+                product = layout.times(layout.forms(row)[0], h[None])
+                if bounds(layout.plus(rate[None], product))[0][0] > 0.0:
+                    return True
+        return False
 
     def _is_negative(self, layout: Layout, h: np.ndarray, rate: np.ndarray) -> bool:
         return bool(bounds(h)[1] < 0.0)
 
-    def _violation(self, lower: np.ndarray, upper: np.ndarray, seed: int) -> np.ndarray | None:
+    def _violation(self, seed: int) -> np.ndarray | None:
         """A zero of h with h' < 0, the worst one of random segments, if enclosures confirm it."""
-        e, rng = self.equations, np.random.default_rng(seed)
+        e, rng, lower, upper = self.equations, np.random.default_rng(seed), self.lower, self.upper
         corners = rng.random((2, SEGMENTS, len(lower))) < 0.3
         a, b = np.where(corners, rng.choice([lower, upper], (2, SEGMENTS)), rng.uniform(lower, upper, corners.shape))
         crossing = np.sign(self._numbers(a)[:, 0]) * np.sign(self._numbers(b)[:, 0]) < 0.0
@@ -288,27 +340,52 @@ class _Barrier:
 
     def _is_violated(self, lo: np.ndarray, hi: np.ndarray) -> bool:
         """Whether h' < 0 in the whole box, and h has both signs at two of its points: it contains a zero of h."""
-        layout, h, rate = self._values(lo, hi)
-        if h is None or bounds(rate)[1] >= 0.0:
+        layout, h, rate = self.values(lo, hi)
+        if rate is None or bounds(rate)[1] >= 0.0:
             return False
         direction = np.zeros(len(lo))
         direction[hi > lo] = np.sign(layout.polynomial(h)[0])
-        below, above = (self._values(x, x)[1] for x in np.where(direction < 0.0, [hi, lo], [lo, hi]))
+        below, above = (self.values(x, x)[1] for x in np.where(direction < 0.0, [hi, lo], [lo, hi]))
         return below is not None and above is not None and bool(bounds(below)[1] < 0.0 < bounds(above)[0])
 
-    def _faces(self, lower: np.ndarray, upper: np.ndarray) -> Iterator[Part]:
-        """The faces of the box of states; parameters do not move."""
-        for k in range(self.equations.n):
-            for end in (lower[k], upper[k]):
-                lo, hi = lower.copy(), upper.copy()
+    def _faces(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The faces of the box through which motions may leave it: parameters and a constant z do not move."""
+        for k in np.flatnonzero(~self.at_rest):
+            for end in (self.lower[k], self.upper[k]):
+                lo, hi = self.lower.copy(), self.upper.copy()
                 lo[k] = hi[k] = end
-                yield lo, hi, 0.5 / self.equations.n
+                yield lo, hi
 
 
-def _side(lo: np.ndarray, hi: np.ndarray, least: np.ndarray, layout: Layout, h: Any, rate: Any) -> int | None:
-    """The side along which h and h' vary most, or the longest one; None if no side may be divided."""
+@dataclass(frozen=True, eq=False)
+class _Claim:
+    """A claim about h and h' on boxes, for branch and bound."""
+
+    problem: BarrierProblem
+    is_decided: Callable[[Layout, Any, Any], bool]
+    box: Boxes
+    starts: Boxes
+    chunk: int = 1
+
+    @property
+    def pilot(self) -> int:
+        return PILOT
+
+    def split(self, boxes: Boxes, count: int) -> tuple[np.ndarray, np.ndarray, None]:
+        done, sides = np.zeros(len(boxes), bool), np.full(len(boxes), -1)
+        lower, upper = self.box.ends
+        for k, (lo, hi) in enumerate(zip(*boxes.ends)):
+            layout, h, rate = self.problem.values(lo, hi)
+            done[k] = h is not None and rate is not None and self.is_decided(layout, h, rate)
+            if not done[k]:
+                sides[k] = _side(lo, hi, MIN_SIDE_RATIO * (upper - lower)[0], layout, h, rate)
+        return done, sides, None
+
+
+def _side(lo: np.ndarray, hi: np.ndarray, least: np.ndarray, layout: Layout, h: Any, rate: Any) -> int:
+    """The side along which h and h' vary most, or the longest one; -1 if no side may be divided."""
     sides = np.flatnonzero(hi > lo)
-    if h is None:
+    if h is None or rate is None:
         score = (hi - lo)[sides] / np.maximum(least, 1e-300)[sides]
     else:
         score = np.zeros(len(sides))
@@ -316,7 +393,7 @@ def _side(lo: np.ndarray, hi: np.ndarray, least: np.ndarray, layout: Layout, h: 
             b, A = layout.polynomial(row)
             score += (np.abs(b) + 2.0 * np.abs(A).sum(1)) / max(float(bounds(row)[1] - bounds(row)[0]), 1e-300)
     score = np.where((hi - lo)[sides] > least[sides], score, -1.0)
-    return int(sides[np.argmax(score)]) if len(sides) and score.max() >= 0.0 else None
+    return int(sides[np.argmax(score)]) if len(sides) and score.max() >= 0.0 else -1
 
 
 def _require_continuous(graph: Graph, h: Any) -> None:

@@ -16,6 +16,7 @@ from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors
 from geomctrl.testing.certificates.tracking import apart
+from geomctrl.tracing.arrays import symbol_array
 from geomctrl.tracing.proofs.interpreted import Program
 from geomctrl.tracing.proofs.operation_rows import OperationRows
 from geomctrl.tracing.symbols import where
@@ -23,6 +24,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 
 from .steps import Dynamics
 
+HELD = 11  # array of the graph: the held command
 COMPARED_STATES = 48
 ROUNDING_TOLERANCE = 1e-7  # relative difference (absolute below 1) that rounding of M^-1 may cause
 SIGNALS = "'q[0]', 'v[0]', 'z[0]', 'tau[0]', 'V', or a function (t, q, v, z, plant) that returns a number"
@@ -42,12 +44,12 @@ def checked_plant(plant: Any) -> Plant:
 class LoopEquations:
     """State y = (q, v, z), then the uncertain inertial parameters `uncertain` (indices), then time.
 
-    signal: a further expression, one of SIGNALS.
+    signal: a further expression, one of SIGNALS. held: whether `held_rates` are needed, for a held command.
     """
 
-    def __init__(self, controller: Any, plant: Plant, uncertain: np.ndarray, signal: Any = None):
-        self.controller, self.plant, self.uncertain = controller, plant, uncertain
-        needs_trace = len(uncertain) or signal is not None
+    def __init__(self, controller: Any, plant: Plant, uncertain: np.ndarray, signal: Any = None, held: bool = False):
+        self.controller, self.plant, self.uncertain, self.held = controller, plant, uncertain, held
+        needs_trace = len(uncertain) or signal is not None or held
         extra = self._extra(signal) if needs_trace else None
         loop = self.loop = trace_closed_loop(apart(plant) if len(uncertain) else plant, controller, extra)
         graph = loop.graph
@@ -64,6 +66,9 @@ class LoopEquations:
     def _extra(self, signal: Any) -> Callable[..., dict[str, Any]]:
         def extra(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[str, Any]:
             symbols = {"parameters": inertial_parameters(parts.plant.robot) if len(self.uncertain) else []}
+            if self.held:
+                tau = symbol_array([t.graph.load(HELD, k) for k in range(len(command.tau))], (len(command.tau),))
+                symbols["vdot"] = parts.plant.acceleration(t, q, v, tau)
             return symbols | ({"signal": signal(t, q, v, z, parts.plant)} if callable(signal) else {})
 
         return extra
@@ -86,15 +91,34 @@ class LoopEquations:
                 return numbers[int(index[:-1])]
         raise ArgumentError(f"signal: expected {SIGNALS}, got {shown(signal)}")
 
+    @property
+    def command(self) -> list[Any]:
+        return np.ravel(self.loop.command.tau).tolist()
+
+    @property
+    def held_rates(self) -> list[Any]:
+        """The rates of (q, v) with the command as input (HELD, k)."""
+        _, v, _ = self.loop.split(self.loop.y)
+        return [*v.tolist(), *np.ravel(self.loop.extra["vdot"]).tolist()]
+
+    @property
+    def good(self) -> list[Any]:
+        """The condition under which the loop exists, if there is one."""
+        return [] if self.loop.good is True else [self.loop.good]
+
+    def rows(self, further: list[Any], inputs: list[Any] | None = None) -> OperationRows:
+        """Operations that compute further values, and `good`."""
+        inputs = self.inputs if inputs is None else inputs
+        return OperationRows(self.loop.graph, inputs, [], self.constants, [*further, *self.good])
+
     def dynamics(self) -> Dynamics:
-        good = [] if self.loop.good is True else [self.loop.good]
+        good = self.good
         rows = OperationRows(self.loop.graph, self.inputs, self.rates, self.constants, good)
         return Dynamics(rows, self.n)
 
     def signal_rows(self) -> OperationRows:
         """Operations that compute the signal and, if there is one, the condition under which the loop exists."""
-        good = [] if self.loop.good is True else [self.loop.good]
-        return OperationRows(self.loop.graph, self.inputs, [], self.constants, [self.signal, *good])
+        return self.rows([self.signal])
 
     def evaluated(self, expressions: list[Any], x: np.ndarray) -> np.ndarray:
         """(m, expressions) in floating point at states x (m, inputs); nan where the loop is undefined."""

@@ -7,7 +7,6 @@ V itself is never subtracted, and W is as small as control_dt times V'.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import number, shown
-from geomctrl.control.compiled.proving import NUMBERS, STATE, TIME, TracedClosedLoop, trace_closed_loop
+from geomctrl.control.compiled.proving import TIME, TracedClosedLoop
 from geomctrl.control.plant import Plant
 from geomctrl.control.progress import progress_function
 from geomctrl.errors import ArgumentError
@@ -29,17 +28,20 @@ from geomctrl.testing.certificates.arguments import (
     half_widths,
     require_autonomous,
 )
-from geomctrl.testing.certificates.certificate import PROVED, REFUTED, UNDECIDED
+from geomctrl.testing.certificates.branching import Progress, no_progress
+from geomctrl.testing.certificates.certificate import UNDECIDED, Claim, ProofOnBoxes
+from geomctrl.testing.certificates.quadratic import Boxes
+from geomctrl.testing.certificates.running import ProofRunner
 from geomctrl.testing.certificates.validity import is_continuous_everywhere, vacuous
 from geomctrl.testing.settings import Box, Budget, box_of, budget_of
-from geomctrl.tracing.arrays import symbol_array
 from geomctrl.tracing.proofs.operation_rows import OperationRows
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .equations import LoopEquations, checked_plant
+from .equations import HELD, LoopEquations, checked_plant
 from .steps import ERR, UP, Dynamics, Enclosure, Layout, bounds, series
 
-HELD, CHANGE = 11, 12  # further arrays of the graph: the held command, the change of V
+CHANGE = 12  # a further array of the graph: the change of V
+PILOT = 64  # boxes that are decided here before the rest is spread over processes
 ORDER = 3  # of the Taylor series over one sample
 ROUNDING = 2.0**-38  # relative bound of the rounding of sums and eigenvalues of a few dozen numbers
 ASCENTS = 12
@@ -48,44 +50,35 @@ MIN_SIDE_RATIO = 1e-4  # of a part of the box that is divided further
 
 
 @dataclass(frozen=True, eq=False)
-class SampledCertificate:
+class SampledCertificate(ProofOnBoxes):
     """The result of `certify_sampled`; true if the claim is proved.
 
     Attributes
     ----------
     status : str
         "proved", "refuted" or "undecided".
-    claim : str
     control_dt : float
         Hold time of a command [s].
+    counterexample : array (2 nv,) or None
+        A state (q, v) at a sample after which V is not smaller, proved for this state.
     boxes, seconds : int, float
         Cost of the proof.
     share_left : float
         Fraction of the box that is not decided.
-    counterexample : array (2 nv,) or None
-        A state (q, v) at a sample after which V is not smaller, proved for this state.
+    more_boxes : float
+        Estimated number of further boxes that an undecided proof needs.
     """
 
-    status: str
-    claim: str
+    claims: list[Claim]
     control_dt: float
-    boxes: int
-    seconds: float
-    share_left: float = 0.0
     counterexample: np.ndarray | None = None
 
-    def __bool__(self) -> bool:
-        return self.status == PROVED
-
     def __str__(self) -> str:
-        out = [f"{self.status}: {self.claim} ({self.boxes} boxes, {self.seconds:.3g} s)"]
+        out = [str(self.claims[0])]
         if self.counterexample is not None:
             out.append(f"violated at (q, v) = {self.counterexample.tolist()}")
         if self.status == UNDECIDED:
-            out.append(
-                f"{100.0 * self.share_left:.3g} % of the box is left: try a larger `outside`, a smaller box or"
-                " control_dt, or more boxes in `budget`"
-            )
+            out.append("try a larger `outside`, a smaller box or control_dt, or more boxes in `budget`")
         out.append("a proof is about the sampled loop with a held command, in exact arithmetic, without delay")
         return "\n".join(out)
 
@@ -149,10 +142,9 @@ def certify_sampled(
     >>> bool(gc.testing.certify_sampled(law, arm, (0.05, 0.2), 0.001, outside=(0.04, 0.16)))
     True
     """
-    problem = _SampledLoop(controller, plant, box, outside)
-    control_dt = _seconds("control_dt", control_dt)
+    problem, budget = _SampledLoop(controller, plant, box, outside, control_dt), budget_of(budget)
     with progress_function(progress, "certifying") as report:
-        return problem.certificate(control_dt, budget_of(budget, ("executor", "resume")), report)
+        return problem.certificate(budget, report)
 
 
 @named_arguments()
@@ -191,15 +183,22 @@ def largest_certified_control_dt(
     low, high = _seconds("shortest", shortest), _seconds("longest", longest)
     if not low < high:
         raise ArgumentError(f"shortest, longest: expected a shorter and a longer period, got {low:g} and {high:g}")
-    problem, budget = _SampledLoop(controller, plant, box, outside), budget_of(budget, ("executor", "resume"))
-    first = problem.certificate(low, budget)
-    if not first:
+    problem, budget = _SampledLoop(controller, plant, box, outside, low), budget_of(budget, ("resume",))
+
+    def certificate(control_dt: float) -> SampledCertificate:
+        problem.control_dt = control_dt
+        certificate = problem.certificate(budget)
+        if certificate.claims[0].outcome.interrupted:
+            raise KeyboardInterrupt
+        return certificate
+
+    if not (first := certificate(low)):
         raise ArgumentError(f"shortest: expected a period for which V is proved to fall, got {low:g} s: {first}")
-    if problem.certificate(high, budget):
+    if certificate(high):
         return high
     while high > PRECISION * low:
         middle = float(np.sqrt(low * high))
-        if problem.certificate(middle, budget):
+        if certificate(middle):
             low = middle
         else:
             high = middle
@@ -207,10 +206,17 @@ def largest_certified_control_dt(
 
 
 class _SampledLoop:
-    """The loop with a held command: states (q, v), the change W of V, then the command, then time."""
+    """The loop with a held command: states (q, v), the change W of V, then the command, then time.
 
-    def __init__(self, controller: Any, plant: Any, box: Any, outside: Any):
+    It is the claim that V falls, as branch and bound needs it; boxes are relative to the equilibrium.
+    """
+
+    chunk = 1
+
+    def __init__(self, controller: Any, plant: Any, box: Any, outside: Any, control_dt: Any):
+        self.arguments = controller, plant, box, outside
         self.plant, self.controller, box = checked_plant(plant), controller, box_of(box)
+        self.control_dt = _seconds("control_dt", control_dt)
         require_autonomous(controller, self.plant)
         if box.times is not None:
             raise ArgumentError(f"box: expected a Box without `times`, got {shown(box)}")
@@ -224,15 +230,11 @@ class _SampledLoop:
             raise ArgumentError(f"outside: expected a ball smaller than the box, got half axes {self.ball.tolist()}")
         self.centre = np.concatenate([q_d, np.zeros(self.n)])
         self.domain = domain_text(self.half, robot, 0.0)
-        loop = trace_closed_loop(self.plant, controller, self._extra)
-        self._require_smooth(loop)
-        compared = LoopEquations(controller, self.plant, np.zeros(0, int), "V")
-        compared.compare_with_python(self.centre - self.half, self.centre + self.half, 1.0)
-        self.dynamics, self.law = self._rows(loop)
-
-    def _extra(self, parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[str, Any]:
-        tau = symbol_array([t.graph.load(HELD, k) for k in range(len(command.tau))], (len(command.tau),))
-        return {"vdot": parts.plant.acceleration(t, q, v, tau)}
+        self.box = self.starts = Boxes.of(-self.half[None], self.half[None], 2 * self.n)
+        self.equations = LoopEquations(controller, self.plant, np.zeros(0, int), "V", held=True)
+        self._require_smooth(self.equations.loop)
+        self.equations.compare_with_python(self.centre - self.half, self.centre + self.half, 1.0)
+        self.dynamics, self.law = self._rows(self.equations)
 
     def _require_smooth(self, loop: TracedClosedLoop) -> None:
         ends = [loop.graph.operand(x) for x in (loop.value, *loop.command.tau.tolist(), *loop.extra["vdot"].tolist())]
@@ -243,55 +245,53 @@ class _SampledLoop:
                 "controller: V is not shown to be continuous, so its rate does not say how it changes"
             )
 
-    def _rows(self, loop: TracedClosedLoop) -> tuple[Dynamics, OperationRows]:
-        n, tau = self.n, np.ravel(loop.command.tau).tolist()
-        _, v, _ = loop.split(loop.y)
-        vdot = np.ravel(loop.extra["vdot"]).tolist()
-        change = loop.along(loop.value, [*v.tolist(), *vdot, 0.0], pace=0.0)
-        inputs = [*((STATE, k) for k in range(2 * n)), (CHANGE, 0), *((HELD, k) for k in range(len(tau))), (TIME, 0)]
-        constants = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist())}
-        good = [] if loop.good is True else [loop.good]
-        rates = [*v.tolist(), *vdot, change, *[0.0] * len(tau), 1.0]
-        rows = OperationRows(loop.graph, inputs, rates, constants, good)
-        return Dynamics(rows, 2 * n + 1), OperationRows(loop.graph, inputs, [], constants, [*tau, *good])
+    def _rows(self, e: LoopEquations) -> tuple[Dynamics, OperationRows]:
+        n, commands = 2 * self.n, len(e.command)
+        change = e.loop.along(e.signal, [*e.held_rates, 0.0], pace=0.0)
+        inputs = [*e.inputs[:n], (CHANGE, 0), *((HELD, k) for k in range(commands)), (TIME, 0)]
+        rates = [*e.held_rates, change, *[0.0] * commands, 1.0]
+        rows = OperationRows(e.loop.graph, inputs, rates, e.constants, e.good)
+        return Dynamics(rows, n + 1), e.rows(e.command, inputs)
 
-    def certificate(
-        self, control_dt: float, budget: Budget, report: Callable[[float], Any] = lambda fraction: None
-    ) -> SampledCertificate:
+    @property
+    def pilot(self) -> int:
+        return PILOT
+
+    @property
+    def statement(self) -> str:
+        return f"V falls from each sample to the next, {self.control_dt:g} s later, outside the ball, for {self.domain}"
+
+    def statements(self, level: float | None = None) -> dict[str, _SampledLoop]:
+        return {self.statement: self}
+
+    def certificate(self, budget: Budget, report: Progress = no_progress) -> SampledCertificate:
         """Divide the box until V is proved to fall in all parts, or a state is found from which it does not."""
-        started, count, share_done = time.perf_counter(), 0, 0.0
-        claim = f"V falls from each sample to the next, {control_dt:g} s later, outside the ball, for {self.domain}"
-        waiting = [(-self.half, self.half, 1.0)]
-        status, counterexample, stuck = PROVED, None, 0.0
-        while waiting and count < budget.boxes and time.perf_counter() - started < budget.seconds:
-            lo, hi, share = waiting.pop()
+        run = ProofRunner(budget, (_SampledLoop, (*self.arguments, self.control_dt)), self.statements)
+        outcome = run(self.statement, self, progress=report)
+        violation = outcome.violation
+        claim = Claim(self.statement, outcome.status, outcome, self)
+        return SampledCertificate([claim], self.control_dt, None if violation is None else self.centre + violation)
+
+    def split(self, boxes: Boxes, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """See `Divisible.split`, for one box."""
+        done, sides, violation = np.zeros(len(boxes), bool), np.full(len(boxes), -1), None
+        for k, (lo, hi) in enumerate(zip(boxes.lo, boxes.hi)):
             if self._is_in_ball(lo, hi):
-                share_done += share
+                done[k] = True
                 continue
-            count += 1
-            change, W = self._change(lo, hi, control_dt)
-            if change[1] < 0.0:
-                share_done += share
-                report(min(share_done, 1.0))
+            change, W = self._change(lo, hi, self.control_dt)
+            done[k] = change[1] < 0.0
+            if done[k]:
                 continue
             middle = 0.5 * (lo + hi)
             if not change[0] < 0.0 or (W is not None and W[0] >= 0.0):
-                at_middle, _ = self._change(middle, middle, control_dt)
+                at_middle, _ = self._change(middle, middle, self.control_dt)
                 if at_middle[0] >= 0.0 and ((middle / self.ball) ** 2).sum() > 1.0 + 1e-12:
-                    status, counterexample = REFUTED, self.centre + middle
-                    break
+                    violation = middle
             side = self._side(lo, hi, W)
-            if (hi - lo)[side] < MIN_SIDE_RATIO * 2.0 * self.half[side]:
-                stuck += share
-                continue
-            low, high = hi.copy(), lo.copy()
-            low[side] = high[side] = middle[side]
-            waiting += [(lo, low, 0.5 * share), (high, hi, 0.5 * share)]
-        left = stuck + sum(share for _, _, share in waiting)
-        if status == PROVED and left > 0.0:
-            status = UNDECIDED
-        seconds = time.perf_counter() - started
-        return SampledCertificate(status, claim, control_dt, count, seconds, left, counterexample)
+            if (hi - lo)[side] >= MIN_SIDE_RATIO * 2.0 * self.half[side]:
+                sides[k] = side
+        return done, sides, violation
 
     def _is_in_ball(self, lo: np.ndarray, hi: np.ndarray) -> bool:
         """Whether the ellipsoid certainly contains the box; a point may be at its boundary."""

@@ -235,6 +235,11 @@ class Enclosure:
                 return self.X[: self.dynamics.moving]
         return None
 
+    def during(self, h: float) -> np.ndarray | None:
+        """Rows that contain the states at all times up to h; None if h is too large for one step."""
+        a_priori = self._a_priori(self._series()[0], h)
+        return None if a_priori is None else a_priori[0]
+
     def _step(self, c: np.ndarray, taylor: bool, h: float) -> tuple[np.ndarray, np.ndarray, float] | None:
         """(State after h, enclosure meanwhile, error relative to the tolerance); None if h is too large."""
         result = self._moved(c, taylor, h)

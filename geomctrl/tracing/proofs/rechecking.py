@@ -204,16 +204,28 @@ def _decided(proof: Proof, lo: np.ndarray, hi: np.ndarray) -> tuple[bool, int]:
         return True, widest
     slopes = _slopes(code, f, values, smooth)
     if slopes is not None:
-        if _not_positive(proof, _mean_value(code, f, slopes, lo, hi)):
+        if _not_positive(proof, _mean_value(code, [(f, 1.0)], slopes, lo, hi)):
             return True, widest
         widest = int(np.argmax([float(max(abs(s[0]), abs(s[1])).mid()) * w for s, w in zip(slopes, hi - lo)]))
     for g in constraints:
-        slopes = _slopes(code, g, values, smooth)
-        if slopes is not None:
-            below = _mean_value(code, g, [(-s[1], -s[0]) for s in slopes], lo, hi, sign=-1)
-            if below is not None and below < 0:
+        of_g = _slopes(code, g, values, smooth)
+        if of_g is None:
+            continue
+        below = _mean_value(code, [(g, -1.0)], [(-s[1], -s[0]) for s in of_g], lo, hi)
+        if below is not None and below < 0:
+            return True, widest
+        if slopes is not None and (factor := _multiplier(slopes, of_g, hi - lo)) > 0.0:  # f <= f - factor g, as g <= 0
+            both = [(a[0] - factor * b[1], a[1] - factor * b[0]) for a, b in zip(slopes, of_g)]
+            if _not_positive(proof, _mean_value(code, [(f, 1.0), (g, -factor)], both, lo, hi)):
                 return True, widest
     return False, widest
+
+
+def _multiplier(slopes: list[Any], of_g: list[Any], width: np.ndarray) -> float:
+    """The number with which -g removes most of the linear part of f on a box."""
+    a, b = (np.array([float((s[0] + s[1]).mid()) for s in x]) * width for x in (slopes, of_g))
+    factor = float(a @ b / max(float(b @ b), 1e-300))
+    return factor if np.isfinite(factor) else 0.0
 
 
 def _not_positive(proof: Proof, upper: Any) -> bool:
@@ -228,8 +240,10 @@ def _slopes(code: Code, output: int, values: list[Any], smooth: list[bool]) -> l
     return None if None in slopes else slopes
 
 
-def _mean_value(code: Code, output: int, slopes: list[Any], lo: np.ndarray, hi: np.ndarray, sign: int = 1) -> Any:
-    """Upper bound of sign times an output, or None: its value at c plus the largest contribution of x - c."""
+def _mean_value(
+    code: Code, terms: list[tuple[int, float]], slopes: list[Any], lo: np.ndarray, hi: np.ndarray
+) -> Any:
+    """Upper bound of a sum of (output, factor), or None: its value at c plus the largest contribution of x - c."""
     arb, c = code.arithmetic.arb, []
     for (low, high), a, b in zip(slopes, lo.tolist(), hi.tolist()):
         if low >= 0 or high <= 0:
@@ -238,9 +252,9 @@ def _mean_value(code: Code, output: int, slopes: list[Any], lo: np.ndarray, hi: 
         low, high = float(low.mid()), float(high.mid())
         c.append(min(max((high * b - low * a) / (high - low), a), b))
     values = code.forward([code.arithmetic.point(x) for x in c])[0]
-    if values[output] is None or (code.flag is not None and values[code.flag] is not True):
+    if None in [values[k] for k, _ in terms] or (code.flag is not None and values[code.flag] is not True):
         return None
-    total = values[output][1] if sign > 0 else -values[output][0]
+    total = sum((values[k][1 if factor > 0.0 else 0] * factor for k, factor in terms), start=arb(0))
     for (low, high), a, b, x in zip(slopes, lo.tolist(), hi.tolist(), c):
         rise = high * (arb(b) - arb(x)) if high > 0 else arb(0)
         fall = low * (arb(a) - arb(x)) if low < 0 else arb(0)
