@@ -71,6 +71,10 @@ class EnvironmentOptions:
     normalized : bool
         True: actions are in [-1, 1] and are multiplied by `torque_limit`. False: they are torques. Actions outside
         the space are clipped.
+    safety : BarrierCertificate, optional
+        A certificate of `testing.certify_barrier` with the `control_dt` of the environment, proved and `invariant`. An
+        action is the input z of its law, which computes the torque. Plants must have parameters of the certificate, and
+        episodes must begin in its set, which they then never leave.
     monitors : "default", iterable of Monitor or None
         As for `simulate`. None is fastest.
     simulation : SimulationOptions
@@ -92,6 +96,7 @@ class EnvironmentOptions:
     terminated: Callable[[Any], Any] | None = None
     torque_limit: ArrayLike | None = None
     normalized: bool = True
+    safety: Any = None
     monitors: str | Iterable[Monitor] | None = "default"
     simulation: SimulationOptions = SimulationOptions()
 
@@ -104,6 +109,8 @@ class EnvironmentOptions:
             if limit.ndim > 1 or not limit.size or not (limit > 0.0).all():
                 raise ArgumentError(f"torque_limit: expected positive numbers, got {shown(self.torque_limit)}")
         flag("normalized", self.normalized)
+        if self.safety is not None and not callable(getattr(self.safety, "require_cover", None)):
+            raise ArgumentError(f"safety: expected a BarrierCertificate, got {shown(self.safety)}")
         object.__setattr__(self, "monitors", tuple(monitor_list(self.monitors)))
         instance("simulation", self.simulation, SimulationOptions, "gc.SimulationOptions")
 

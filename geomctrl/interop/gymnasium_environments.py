@@ -62,6 +62,10 @@ class Task:
             raise ArgumentError(f"start: expected a function of a numpy.random.Generator, got {shown(start)}")
         self.reward = tracking_reward if options.reward is None else options.reward
         self.limit = _torque_limit(self.plant, options)
+        if options.safety is not None:
+            if controller is not None:
+                raise ArgumentError("controller: expected None with `safety`, whose law computes the torque")
+            options.safety.require_cover(self.plant, self.control_dt, self.limit)
         self._tables: tuple[Any, Any] = (None, None)
         self.measured: dict[str, slice] = {}  # positions of the outputs of sensors
         self._spaces()
@@ -110,6 +114,12 @@ class Task:
         a = np.minimum(np.maximum(a, self.action_space.low), self.action_space.high)
         return a, a * self.limit if self.options.normalized else a
 
+    def safe(self, torques: np.ndarray, episodes: Episodes) -> np.ndarray:
+        """The torques (episodes, inputs) that the law of `safety` gives for those of the actions."""
+        if self.options.safety is None:
+            return torques
+        return np.array([self.options.safety.command(*x) for x in zip(episodes.q, episodes.v, torques)])
+
     def begun(self, rng: np.random.Generator, replaced: Any, base: Any) -> Start:
         """The beginning of an episode. base: the law of the episode unless `start` returns another."""
         begin = {} if self.start is None else self.start(rng)
@@ -137,6 +147,12 @@ class Task:
             require_controller(begin["controller"], "start: controller")
             base = begin["controller"]
         q0, v0 = one_configuration(robot, "q0", q0).copy(), one_state("v0", v0, robot.nv).copy()
+        if (safety := self.options.safety) is not None:
+            if begin.get("controller") is not None:
+                raise ArgumentError("start: expected no controller with `safety`, whose law computes the torque")
+            if plant is not self.plant:
+                safety.require_cover(plant, self.control_dt, self.limit)
+            safety.require_safe(plant, q0, v0)
         return Start(plant, base, reference, q0, v0)
 
     def law(self) -> Any:
@@ -220,7 +236,7 @@ class Environment(gymnasium.Env):
             raise ArgumentError("step: the episode has ended or has not begun: call reset() first")
         task, episodes = self.task, self._episodes
         action, torque = task.torque(action, (task.plant.inputs,))
-        failed = episodes.step(np.ones(1, bool), torque[None])
+        failed = episodes.step(np.ones(1, bool), task.safe(torque[None], episodes))
         observation, e, e_rate, desired = self._observed()
         k, terminated = int(episodes.k[0]), bool(failed)
         x = Transition(
@@ -332,7 +348,7 @@ class VectorEnvironment(gymnasium.vector.VectorEnv):
             raise ArgumentError("step: the first episodes have not begun: call reset() first")
         actions, torques = task.torque(actions, (n, task.plant.inputs))
         begins = self._ended.copy()
-        failed = episodes.step(~begins, torques)
+        failed = episodes.step(~begins, task.safe(torques, episodes))
         for k in np.flatnonzero(begins).tolist():
             self._begin(k)
         observation, e, e_rate, desired = self._observed()

@@ -201,6 +201,37 @@ def test_other_proofs_are_estimated_interrupted_saved_resumed_and_spread(name, t
     assert executor.calls
 
 
+def test_tubes_are_interrupted_resumed_and_spread():
+    x0, t_end = np.array([0.4, 1.1, 0.0, 0.0]), 0.25
+    arguments = ARM, law(), (x0 - 0.15, x0 + 0.15), t_end
+    whole = testing.reach(*arguments)
+    assert whole
+    assert len(whole.pieces) > 1
+
+    seen = []
+
+    def interrupt(fraction):
+        seen.append(fraction)
+        if fraction > 0.5 and min(seen[np.argmax(seen) :]) < 0.1:  # in the second half, after the whole box
+            raise KeyboardInterrupt
+
+    stopped = testing.reach(*arguments, progress=interrupt)
+    assert stopped.interrupted
+    assert not stopped
+    resumed = testing.reach(*arguments, resume=stopped)
+    assert resumed
+    assert len({id(x) for x in resumed.pieces} & {id(x) for x in stopped.pieces}) >= 1
+    executor = Serial()
+    spread = testing.reach(*arguments, executor=executor)
+    assert spread
+    assert executor.calls == 2 * len(spread.pieces) - 1
+    for other in (resumed, spread):
+        assert np.array_equal(other.box(t_end), whole.box(t_end))
+    for wrong in ((ARM, law(21.0), *arguments[2:]), (*arguments[:2], (x0 - 0.2, x0 + 0.15), t_end)):
+        with pytest.raises(ArgumentError, match="resume: expected a tube of this loop"):
+            testing.reach(*wrong, resume=stopped)
+
+
 def test_boxes_of_another_barrier_prove_nothing(tmp_path):
     right = testing.certify_barrier(*slider())
     budget = testing.Budget(resume=right.save(tmp_path / "right.npz"))

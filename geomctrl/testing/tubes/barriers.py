@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import function, number
-from geomctrl.control.compiled.proving import TIME
+from geomctrl.control.compiled.proving import TIME, trace_closed_loop
 from geomctrl.control.plant import Plant
 from geomctrl.control.progress import progress_function
 from geomctrl.errors import ArgumentError
@@ -27,6 +27,7 @@ from geomctrl.testing.certificates.branching import Divisible, Progress
 from geomctrl.testing.certificates.certificate import PROVED, REFUTED, UNDECIDED, Claim, ProofOnBoxes
 from geomctrl.testing.certificates.quadratic import Boxes, joined
 from geomctrl.testing.certificates.running import ProofRunner
+from geomctrl.testing.certificates.tracking import apart
 from geomctrl.testing.settings import Budget, budget_of
 from geomctrl.tracing.proofs.certificates import saved_claim
 from geomctrl.tracing.proofs.claims import Claim as SavedClaim
@@ -94,6 +95,35 @@ class BarrierCertificate(ProofOnBoxes):
         held = self.problem.control_dt is not None
         out.append(f"a proof is about the model in exact arithmetic, {HELD_COMMAND if held else 'in continuous time'}")
         return "\n".join(out)
+
+    def require_cover(self, plant: Plant, control_dt: float, largest: np.ndarray) -> None:
+        """Raise ArgumentError unless a plant whose command is held, with inputs z up to `largest`, never leaves h >= 0."""
+        problem, n = self.problem, 2 * self.problem.plant.robot.nv
+        if not (self.proved and self.invariant):
+            raise ArgumentError(f"safety: expected a certificate that is proved and invariant, got {self!s:.400}")
+        if problem.control_dt != control_dt:
+            raise ArgumentError(f"safety: expected a certificate for control_dt = {control_dt:g} s, got {problem.control_dt}")
+        lower, upper = problem.lower[n : problem.equations.n], problem.upper[n : problem.equations.n]
+        if lower.shape != largest.shape or (lower > -largest).any() or (upper < largest).any():
+            raise ArgumentError(f"safety: expected a box with z up to {largest.tolist()}, got {upper.tolist()}")
+        p = plant.robot.parameters.ravel()
+        if p.shape != problem.p_lo.shape or (p < problem.p_lo).any() or (p > problem.p_hi).any():
+            raise ArgumentError("safety: expected a certificate for the inertial parameters of the plant")
+        certified = problem.equations.plant_with(p[problem.equations.uncertain])
+        one, two = (trace_closed_loop(apart(x), problem.controller) for x in (plant, certified))
+        if one.graph is not two.graph or not np.array_equal(one.numbers, two.numbers):
+            raise ArgumentError("safety: expected a certificate for this plant, got one for another")
+
+    def require_safe(self, plant: Plant, q: np.ndarray, v: np.ndarray) -> None:
+        """Raise ArgumentError unless a state is in the proved set."""
+        x, n, problem = np.concatenate([q, v]), len(q) + len(v), self.problem
+        h = problem.arguments[0](0.0, q, v, np.zeros(problem.equations.n - n), plant)
+        if not (h >= 0.0 and (x >= problem.lower[:n]).all() and (x <= problem.upper[:n]).all()):
+            raise ArgumentError(f"start: expected a state with h >= 0 in the box of `safety`, got (q, v) = {x.tolist()}")
+
+    def command(self, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """The command (inputs,) of the law for an input z."""
+        return self.problem.controller(0.0, q, v, z).tau
 
     def _arrays(self) -> dict[str, Any]:
         return {**super()._arrays(), **self.problem.saved(self.claims[0])}

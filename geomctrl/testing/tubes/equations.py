@@ -111,6 +111,11 @@ class LoopEquations:
         inputs = self.inputs if inputs is None else inputs
         return OperationRows(self.loop.graph, inputs, [], self.constants, [*further, *self.good])
 
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for equal equations."""
+        graph, ends = self.loop.graph, [self.loop.graph.operand(x) for x in [*self.rates, *self.good]]
+        return [(k, graph.nodes[k]) for k in graph.needed(ends)], ends, self.inputs, self.constants
+
     def dynamics(self) -> Dynamics:
         good = self.good
         rows = OperationRows(self.loop.graph, self.inputs, self.rates, self.constants, good)

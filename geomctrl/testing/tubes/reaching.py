@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import count, number
+from geomctrl.arguments import count, instance, number
 from geomctrl.control.plant import Plant
 from geomctrl.control.progress import progress_function
+from geomctrl.control.sweeping.executors import spread
+from geomctrl.control.sweeping.job import unpickled
+from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 from geomctrl.testing.certificates.arguments import parameter_intervals
+from geomctrl.testing.certificates.running import checked_executor, pickled_request
 
 from .equations import LoopEquations, checked_plant
 from .steps import ERR, MIN_STEP_RATIO, Dynamics, Enclosure
@@ -23,6 +28,8 @@ from .tube import Piece, Tube, pair_of
 
 MAX_TIME = 1e4  # s
 FIRST_STEP = 2.0**-4  # s, at most
+
+Part = tuple[np.ndarray, np.ndarray]  # lower and upper bounds
 
 
 @named_arguments()
@@ -35,6 +42,8 @@ def reach(
     parameters: float | tuple[ArrayLike, ArrayLike] = 0.0,
     order: int = 8,
     pieces: int = 64,
+    executor: Any = None,
+    resume: Tube | None = None,
     progress: bool | Callable[[float], Any] = False,
 ) -> Tube:
     """Enclose all motions of a closed loop from a box of initial states, rigorously.
@@ -58,6 +67,11 @@ def reach(
         Order of the Taylor series in time.
     pieces : int
         Largest number of parts into which the box is divided where the enclosure of the whole box blows up.
+    executor : object with `submit(function, *args)`, optional
+        Encloses parts of the box in other processes: a concurrent.futures.ProcessPoolExecutor or a
+        dask.distributed.Client.
+    resume : Tube, optional
+        An interrupted tube of the same loop from the same box: parts that are enclosed until `t_end` are kept.
     progress : bool or function
         True for a bar, or a function that is called with the fraction done.
 
@@ -101,9 +115,13 @@ def reach(
     lower, upper = _initial(equations, initial_box)
     equations.compare_with_python(lower, upper, t_end)
     lower, upper = np.append(lower, p_lo[uncertain]), np.append(upper, p_hi[uncertain])
-    started = time.perf_counter()
+    started, done, waiting = time.perf_counter(), [], [(lower, upper)]
+    if resume is not None:
+        done, waiting = _earlier(instance("resume", resume, Tube, "a Tube"), equations, lower, upper, t_end)
+    checked_executor(executor)
     with progress_function(progress, "enclosing") as report:
-        parts, interrupted = _divided(equations.dynamics(), lower, upper, t_end, order, pieces, report)
+        search = _Pieces(equations, (lower, upper), t_end, order, pieces, report)
+        parts, interrupted = search.divided(done, waiting, executor)
     return Tube(equations, lower, upper, t_end, parts, time.perf_counter() - started, interrupted)
 
 
@@ -117,36 +135,93 @@ def _initial(equations: LoopEquations, initial_box: Any) -> tuple[np.ndarray, np
     return pair_of("initial_box", initial_box, (n,))
 
 
-def _divided(
-    dynamics: Dynamics, lower: np.ndarray, upper: np.ndarray, t_end: float, order: int, max_pieces: int,
-    report: Callable[[float], Any],
-) -> tuple[list[Piece], bool]:  # fmt: skip
-    """(Pieces with their enclosures, whether an interrupt ended the computation)."""
-    done: list[Piece] = []
-    waiting = [(lower, upper, 1.0)]
-    total, share_done, step = 1, 0.0, min(FIRST_STEP, 2.0 ** np.floor(np.log2(t_end)))
-    shortest = t_end * MIN_STEP_RATIO
-    enclosure = None
-    try:
-        while waiting:
-            lo, hi, share = waiting[-1]
-            enclosure = Enclosure(dynamics, np.append(lo, 0.0), np.append(hi, 0.0), order)
-            segments, _ = enclosure.advance(t_end, step, shortest, partial(_scaled, report, share_done, share))
-            side = _side(enclosure, hi - lo) if enclosure.t < t_end and total < max_pieces else None
-            if side is None:
-                done.append(Piece(lo, hi, enclosure.layout, segments))
-                waiting.pop()  # after it is done: an interrupt must not lose a piece
-                share_done += share
-                continue
-            total += 1
-            middle = 0.5 * lo[side] + 0.5 * hi[side]
-            low, high = hi.copy(), lo.copy()
-            low[side] = high[side] = middle
-            waiting[-1:] = [(lo, low, 0.5 * share), (high, hi, 0.5 * share)]
-    except KeyboardInterrupt:
-        layout = Enclosure(dynamics, np.append(lower, 0.0), np.append(upper, 0.0), order).layout
-        return [*done, *(Piece(lo, hi, layout) for lo, hi, _ in waiting)], True
-    return done, False
+def _earlier(
+    tube: Tube, equations: LoopEquations, lower: np.ndarray, upper: np.ndarray, t_end: float
+) -> tuple[list[Piece], list[Part]]:
+    """(The complete pieces of an earlier tube, the other parts of the box)."""
+    is_same = np.array_equal([tube.lower, tube.upper], [lower, upper]) and tube.t_end == t_end
+    if not (is_same and tube.equations.identity() == equations.identity()):
+        raise ArgumentError("resume: expected a tube of this loop, from this box until this time, got another one")
+    done = [piece for piece in tube.pieces if piece.until >= t_end]
+    return done, [(piece.lower, piece.upper) for piece in tube.pieces if piece.until < t_end]
+
+
+class _Pieces:
+    """The division of a box into parts whose motions can be enclosed."""
+
+    def __init__(
+        self, equations: LoopEquations, box: Part, t_end: float, order: int, max_pieces: int,
+        report: Callable[[float], Any],
+    ):  # fmt: skip
+        self.equations, self.max_pieces, self.report = equations, max_pieces, report
+        self.dynamics, self.limits = equations.dynamics(), (t_end, order)
+        self.width, self.share_done = np.where(box[1] > box[0], box[1] - box[0], 1.0), 0.0
+
+    def share(self, part: Part) -> float:
+        """The fraction of the volume of the box."""
+        size = (part[1] - part[0]) / self.width
+        return float(size[size > 0.0].prod())
+
+    def divided(self, done: list[Piece], waiting: list[Part], executor: Any) -> tuple[list[Piece], bool]:
+        """(Pieces with their enclosures, whether an interrupt ended the computation)."""
+        self.share_done = sum(self.share((piece.lower, piece.upper)) for piece in done)
+        try:
+            while waiting:
+                parts = waiting[-1:] if executor is None else waiting[:]
+                for k, (piece, side) in self._enclosed(parts, executor):
+                    at = next(j for j, part in enumerate(waiting) if part is parts[k])
+                    if side is None or len(done) + len(waiting) >= self.max_pieces:
+                        done.append(piece)
+                        waiting[at : at + 1] = []  # after it is done: an interrupt must not lose a piece
+                        self.share_done += self.share(parts[k])
+                        self.report(min(self.share_done, 1.0))
+                    else:
+                        waiting[at : at + 1] = _halves(*parts[k], side)
+        except KeyboardInterrupt:
+            return [*done, *(Piece(lo, hi, _enclosure(self.dynamics, lo, hi, 2).layout) for lo, hi in waiting)], True
+        return done, False
+
+    def _enclosed(self, parts: list[Part], executor: Any) -> Iterable[tuple[int, tuple[Piece, int | None]]]:
+        if executor is not None:
+            e = self.equations
+            request = pickled_request((e.controller, e.plant, e.uncertain))
+            return spread(executor, enclosed_there, [(request, *part, *self.limits) for part in parts])
+        share = self.share(parts[0])
+        report = partial(_scaled, self.report, self.share_done, share)
+        return [(0, _enclosed_piece(self.dynamics, *parts[0], *self.limits, report))]
+
+
+def enclosed_there(
+    request: bytes, lo: np.ndarray, hi: np.ndarray, t_end: float, order: int
+) -> tuple[Piece, int | None]:
+    """`_enclosed_piece` in another process."""
+    return _enclosed_piece(_dynamics(request), lo, hi, t_end, order, lambda fraction: None)
+
+
+@functools.lru_cache(maxsize=2)  # all parts share the equations
+def _dynamics(request: bytes) -> Dynamics:
+    return LoopEquations(*unpickled(request)).dynamics()
+
+
+def _enclosed_piece(
+    dynamics: Dynamics, lo: np.ndarray, hi: np.ndarray, t_end: float, order: int, report: Callable[[float], Any]
+) -> tuple[Piece, int | None]:
+    """(The enclosure from a part of the box; if it does not reach the end, the side along which to divide the part)."""
+    enclosure = _enclosure(dynamics, lo, hi, order)
+    step = min(FIRST_STEP, 2.0 ** np.floor(np.log2(t_end)))
+    segments, _ = enclosure.advance(t_end, step, t_end * MIN_STEP_RATIO, report)
+    return Piece(lo, hi, enclosure.layout, segments), _side(enclosure, hi - lo) if enclosure.t < t_end else None
+
+
+def _enclosure(dynamics: Dynamics, lo: np.ndarray, hi: np.ndarray, order: int) -> Enclosure:
+    return Enclosure(dynamics, np.append(lo, 0.0), np.append(hi, 0.0), order)
+
+
+def _halves(lo: np.ndarray, hi: np.ndarray, side: int) -> list[Part]:
+    middle = 0.5 * lo[side] + 0.5 * hi[side]
+    low, high = hi.copy(), lo.copy()
+    low[side] = high[side] = middle
+    return [(lo, low), (high, hi)]
 
 
 def _scaled(report: Callable[[float], Any], first: float, share: float, fraction: float) -> None:
