@@ -223,7 +223,7 @@ class BarrierProblem:
         ends = [graph.operand(x) for x in (h, *e.rates[: e.n])]
         if e.loop.t.index in graph.needed(ends):
             raise UntraceableError("barrier, controller, plant: expected no dependence on time")
-        self.at_rest = np.array([graph.nodes[graph.operand(x)] == ("const", 0.0) for x in e.rates[: e.n]])
+        self.at_rest = np.array([graph.nodes[graph.operand(x)][:2] == ("const", 0.0) for x in e.rates[: e.n]])
         self.rate = e.loop.along(h, pace=0.0)
         self.rows = e.rows([h, self.rate])
         self.held = None if control_dt is None else self._held_rows()
@@ -261,7 +261,8 @@ class BarrierProblem:
         (kept, inside), (boundary, faces) = self.statements().items()
         n, violation = self.equations.n, self._violation(budget.seed)
         if violation is not None:
-            parameters = self.equations.plant_with(violation[n:]).robot.parameters
+            parameters = self.plant.robot.parameters.copy()
+            parameters.ravel()[self.equations.uncertain] = violation[n:]
             return BarrierCertificate([Claim(kept, REFUTED)], self, violation[:n], parameters)
         outcome = run(kept, inside, progress=report)
         claims = [Claim(kept, outcome.status, outcome, inside)]
