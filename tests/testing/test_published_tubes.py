@@ -1,13 +1,17 @@
 """Published problems of reachability analysis (ARCH-COMP, category NLN), with their specifications.
 
 Equations and specifications: Geretti et al., ARCH-COMP 2020 category report: continuous and hybrid systems with
-nonlinear dynamics, EPiC Series in Computing 74, as in JuliaReach's models of the same year.
+nonlinear dynamics, EPiC Series in Computing 74, as in JuliaReach's models of the same year; robot arm: Angeli, Sontag and
+Wang, IEEE TAC 45 (2000).
 """
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
+from studies import arch_comp
 from testing import tube_battery
 
+from geomctrl import testing
 from geomctrl.testing.tubes import steps
 from geomctrl.tracing.symbols import unary
 
@@ -69,3 +73,28 @@ def test_the_laub_loomis_network_meets_its_specification():
     segments = tube_battery.tube(steps, laub_loomis, centre - radius, centre + radius, 20.0)
     assert segments[-1].end == 20.0
     assert max(s.hull[1][3] for s in segments) < limit
+
+
+def test_the_robot_arm_is_that_of_its_equations():
+    robot, law, f = arch_comp.robot_arm()
+    for y in np.random.default_rng(0).uniform(-1.0, 1.0, (20, 4)) + [1.5, 1.5, 0.0, 0.0]:
+        rates = np.append(y[2:], robot.forward_dynamics(y[:2], y[2:], law(0.0, y[:2], y[2:], None).tau))
+        assert np.abs(rates - f(0.0, y)).max() < 1e-8
+
+
+@pytest.mark.parametrize("share", [0.25, pytest.param(1.0, marks=pytest.mark.slow)])
+def test_all_motions_of_the_robot_arm_are_enclosed_until_10_s(share):
+    """No motion of the equations by hand leaves the tube, at its edges too."""
+    robot, law, f = arch_comp.robot_arm()
+    centre, half = arch_comp.START
+    tube = testing.reach(robot, law, (centre - share * half, centre + share * half), 10.0, pieces=1024)
+    assert tube
+    rng, times = np.random.default_rng(0), np.linspace(0.5, 10.0, 20)
+    boxes = [tube.box(t) for t in times]
+    for _ in range(12):
+        start = centre + share * half * rng.choice([-1.0, 1.0, 0.3], 4)
+        states = solve_ivp(f, (0.0, 10.0), start, "DOP853", times, rtol=1e-11, atol=1e-12).y.T
+        for x, (lo, hi) in zip(states, boxes):
+            assert (lo - 1e-9 <= x).all()
+            assert (x <= hi + 1e-9).all()
+    assert (boxes[-1][1] - boxes[-1][0]).max() < 0.3

@@ -1,0 +1,60 @@
+"""Reachability problems of ARCH-COMP that are loops of geomctrl: docs/how-to/certify.md.
+
+    python experiments/studies/arch_comp.py [--quick]
+
+- Robot arm: a rod that turns (3 kg, 1 m) and a mass of 1 kg that slides along it, under tau = -2 theta - 2 theta' and
+  F = -r - r', from theta, r in [1.3, 1.7] and rates in [-0.2, 0.2], for 10 s. Model: Angeli, Sontag and Wang, A
+  characterization of integral input-to-state stability, IEEE TAC 45 (2000). No specification: the widths are compared.
+- Quadrotor of 12 states: Geretti et al., ARCH-COMP 2020 category report, nonlinear dynamics, in the form of its
+  equations (`tests/testing/test_published_tubes.py`): height below 1.4 m, above 0.9 m after 1 s, in [0.98, 1.02] m at 5 s.
+
+Nothing is tuned but the order of the series in time and the number of pieces. Prints the specification, widths against those of sampled
+motions, and CPU time.
+"""
+
+import sys
+import time
+
+import numpy as np
+
+import geomctrl as gc
+from geomctrl import testing
+
+START = np.array([1.5, 1.5, 0.0, 0.0]), np.array([0.2, 0.2, 0.2, 0.2])
+
+
+def robot_arm():
+    """(Robot, law, f(t, y)) of the robot arm; f is written by hand."""
+    rod = gc.inertia.from_com(3.0, (0.5, 0.0, 0.0), np.diag([1e-3, 0.25, 0.25]))
+    mass = gc.inertia.from_com(1.0, (0.0, 0.0, 0.0), 1e-9 * np.eye(3))
+    turn, slide = gc.Joint.revolute((0, 0, 1)), gc.Joint.prismatic((1, 0, 0))
+    bodies = [gc.Body("rod", None, turn, np.eye(4), rod), gc.Body("mass", "rod", slide, np.eye(4), mass)]
+    stiffness, damping = np.array([2.0, 1.0]), np.array([2.0, 1.0])
+
+    def law(t, q, v, z):
+        return gc.Command(-stiffness * q - damping * v)
+
+    def f(t, y):
+        angle, r, turning, sliding = y
+        turning_rate = (-2.0 * r * turning * sliding - 2.0 * angle - 2.0 * turning) / (r**2 + 1.0)
+        return np.array([turning, sliding, turning_rate, r * turning**2 - r - sliding])
+
+    return gc.Robot.build(bodies, gravity=(0.0, 0.0, 0.0)), law, f
+
+
+def main(quick=False):
+    robot, law, _ = robot_arm()
+    for share, t_end, pieces in ((0.05, 10.0, 1), (0.25, 10.0, 64), (0.5, 10.0, 256), (1.0, 10.0, 1024))[: 1 if quick else 4]:
+        started = time.process_time()
+        centre, half = START
+        tube = testing.reach(robot, law, (centre - share * half, centre + share * half), t_end, pieces=pieces)
+        seconds = time.process_time() - started
+        lower, upper = tube.box(tube.until)
+        x = tube._motions(256)[1][:, -1]
+        sampled = x.max(0) - x.min(0)
+        print(f"robot arm, {share:g} of the start: until {tube.until:g} s, {len(tube.pieces)} pieces, {seconds:.1f} s CPU")
+        print(f"  widths at {tube.until:g} s {np.round(upper - lower, 5)}, of 256 motions at {t_end:g} s {np.round(sampled, 5)}")
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv)
