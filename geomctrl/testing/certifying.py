@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, number, read_only
+from geomctrl.arguments import count, number, path_of, read_only, shown
 from geomctrl.control.progress import progress_function
+from geomctrl.control.sweeping.executors import spread
+from geomctrl.control.sweeping.job import unpickled
 from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
+from geomctrl.tracing.proofs.branching import SettledPart, Spread, settled_part
 from geomctrl.tracing.proofs.certificates import Certificate as Certificate
 from geomctrl.tracing.proofs.certificates import settle
 from geomctrl.tracing.proofs.claims import Claim, claim_of
 from geomctrl.tracing.proofs.claims import Ellipsoid as Ellipsoid
 from geomctrl.tracing.proofs.interpreted import valued
 from geomctrl.tracing.proofs.rechecking import Recheck as Recheck
-from geomctrl.tracing.proofs.rechecking import check
+from geomctrl.tracing.proofs.rechecking import check, uncovered
 from geomctrl.tracing.symbols import Symbol
 from geomctrl.tracing.traces import Trace
 from geomctrl.tracing.untraceable import UntraceableError
 
+from .certificates.running import checked_executor, pickled_request
 from .evidence import record
 
 STATES, CORNERS = 64, 16  # points at which a trace is compared with Python
@@ -42,6 +46,8 @@ def certify(
     boxes: float = 2e7,
     seconds: float = 600.0,
     threads: int | None = None,
+    executor: Any = None,
+    resume: Certificate | str | Path | None = None,
     progress: bool | Callable[[float], Any] = False,
 ) -> Certificate:
     """Prove f(x) <= 0 (strict: < 0) for every x of a box, or find an x that violates it.
@@ -62,6 +68,10 @@ def certify(
         Limits of the proof.
     threads : int, optional
         Number of threads; default all of this machine.
+    executor : object with `submit(function, *args)`, optional
+        Settles boxes in other processes: a concurrent.futures.ProcessPoolExecutor or a dask.distributed.Client.
+    resume : Certificate or path, optional
+        An undecided certificate, or a file of its `save`: its boxes are the first ones. They are decided again.
     progress : bool or callable
         True for a bar, or a function that is called with the settled fraction of the volume.
 
@@ -70,7 +80,8 @@ def certify(
     Certificate
         True if the claim is proved. `status` is "proved", "refuted" or "undecided"; `bound` an upper bound of f where
         the claim is settled; `counterexample` is rigorously verified; `left` is what remains of an undecided claim;
-        `boxes` and `seconds` are the cost. `save(path)` writes a proof for `recheck`.
+        `boxes` and `seconds` are the cost, `estimate` the estimated number of boxes. `save(path)` writes a proof for
+        `recheck`, or what is left for `resume`.
 
     Raises
     ------
@@ -101,12 +112,52 @@ def certify(
     if not isinstance(f, Trace):
         compare_with_python(f, claim)
     with progress_function(progress, "certifying") as report:
-        certificate = settle(claim, boxes=boxes, seconds=seconds, threads=threads, progress=report)
+        first = None if resume is None else _earlier(resume, claim)
+        limits = {"boxes": boxes, "seconds": seconds, "threads": threads, "progress": report}
+        certificate = settle(claim, first=first, spread=_spreading(executor), **limits)
     if certificate and certificate.bound == -math.inf:
         raise ArgumentError("outside, where: expected a domain with at least one point, got an empty one")
     if certificate:
         record("proved", f"{getattr(f, '__name__', 'f')} {'<' if strict else '<='} 0", boxes=certificate.boxes)
     return certificate
+
+
+def _earlier(resume: Any, claim: Claim) -> tuple[np.ndarray, np.ndarray]:
+    """The boxes of an earlier attempt. Raises ArgumentError unless they cover the box."""
+    expected = "resume: expected an undecided Certificate of this box, or a file that its `save` has written"
+    try:
+        if isinstance(resume, Certificate):
+            arrays = resume._open()
+        else:
+            with np.load(path_of("resume", resume), allow_pickle=False) as file:
+                arrays = {name: np.asarray(file[name], float) for name in ("open_lo", "open_hi")}
+        lo, hi = arrays["open_lo"], arrays["open_hi"]
+        reason = None if lo.shape == hi.shape == (len(lo), claim.n) else f"boxes {lo.shape}, {hi.shape}"
+    except (OSError, ValueError, KeyError, EOFError) as error:  # numpy and zipfile, for invalid files
+        raise ArgumentError(f"{expected}, got {shown(resume)} ({error!s:.80})") from error
+    reason = reason or uncovered(np.stack([claim.lo, claim.hi]), lo, hi)
+    if reason is not None:
+        raise ArgumentError(f"{expected}, got another one: {reason:.200}")
+    inside = ((lo >= claim.lo) & (hi <= claim.hi)).all(1)
+    return lo[inside], hi[inside]
+
+
+def _spreading(executor: Any) -> Spread | None:
+    """`settled_part` for lists of boxes, by an executor."""
+    checked_executor(executor)
+    if executor is None:
+        return None
+
+    def run(claim: Claim, blocks: list[tuple]) -> Iterator[tuple[int, SettledPart]]:
+        request = pickled_request((claim,))
+        return spread(executor, settled_there, [(request, *block) for block in blocks])
+
+    return run
+
+
+def settled_there(request: bytes, lo: np.ndarray, hi: np.ndarray, boxes: float, seconds: float) -> SettledPart:
+    """`settled_part` in another process."""
+    return settled_part(*unpickled(request), lo, hi, boxes, seconds)
 
 
 @named_arguments()

@@ -201,6 +201,40 @@ def test_other_proofs_are_estimated_interrupted_saved_resumed_and_spread(name, t
     assert executor.calls
 
 
+def ridge(x):
+    """Not positive, and zero on a curve that many boxes touch."""
+    return 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2 - 1e-4
+
+
+def test_certify_is_estimated_interrupted_saved_resumed_and_spread(tmp_path, monkeypatch):
+    box = [(-1.0, 1.0), (-1.0, 1.0)]
+    whole = testing.certify(ridge, box)
+    assert whole
+    assert 0.1 < whole.estimate / whole.boxes < 10.0
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        testing.certify(ridge, box, progress=Interrupt(2))
+    stopped = interrupt.value.certificate
+    assert stopped.status == "undecided"
+    assert "estimated" in str(stopped)
+    path = stopped.save(tmp_path / "open.npz")
+    with pytest.raises(ArgumentError, match="proof"):
+        testing.recheck(path)
+    for resume in (stopped, path):
+        assert testing.certify(ridge, box, resume=resume)
+        assert testing.certify(lambda x: ridge(x) + 2e-4, box, resume=resume).status == "refuted"
+        with pytest.raises(ArgumentError, match="resume: expected"):
+            testing.certify(ridge, [(-1.0, 1.1), (-1.0, 1.0)], resume=resume)
+    monkeypatch.setattr("geomctrl.tracing.proofs.certificates.PILOT", 100)
+    executor = Serial()
+    spread = testing.certify(ridge, box, executor=executor)
+    assert spread
+    assert executor.calls > 1
+    assert testing.recheck(spread)
+    assert testing.certify(ridge, box, executor=executor, boxes=400).status == "undecided"
+    false = testing.certify(lambda x: ridge(x) + 1.5e-4, box, executor=executor)
+    assert false.status == "refuted"
+
+
 def test_tubes_are_interrupted_resumed_and_spread():
     x0, t_end = np.array([0.4, 1.1, 0.0, 0.0]), 0.25
     arguments = ARM, law(), (x0 - 0.15, x0 + 0.15), t_end

@@ -8,7 +8,7 @@ boxes. A box is halved in the coordinate along which f varies most, |slope| time
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,35 @@ MAX_SAVED_BYTES = 2**30  # bytes of settled boxes that are kept for saving the p
 EXCLUDED = 9  # kind of settled box, in addition to the forms: a constraint can not hold in it
 
 
+BLOCK, MIN_BLOCKS = 4096, 16  # boxes that a process receives, number of blocks
+
 Boxes = tuple[np.ndarray, np.ndarray]  # lo and hi, (k, n) each
+
+
+@dataclass
+class SettledPart:
+    """What another process has settled of a block of boxes; left: the others."""
+
+    settled: tuple[np.ndarray, np.ndarray, np.ndarray]
+    left: Boxes
+    bound: float
+    count: int
+    counterexample: np.ndarray | None
+
+
+Spread = Callable[[Claim, list[tuple[np.ndarray, np.ndarray, float, float]]], Iterator[tuple[int, SettledPart]]]
+
+
+def settled_part(claim: Claim, lo: np.ndarray, hi: np.ndarray, boxes: float, seconds: float) -> SettledPart:
+    """Settle a block of boxes."""
+    branching = Branching(claim, boxes=(lo, hi))
+    branching.run(boxes, seconds)
+    none = np.empty((0, claim.n))
+    settled = branching.settled
+    parts = [*branching.pending, *branching.stuck]
+    left = tuple(np.concatenate(x) for x in zip(*parts)) if parts else (none, none)
+    kept = settled.boxes() if settled.lo else (none, none, np.empty(0, np.uint8))
+    return SettledPart(kept, left, branching.bound, branching.count, branching.counterexample)
 
 
 @dataclass
@@ -73,9 +101,12 @@ class Branching:
     settled boxes, `counterexample` (n,) or None, `done`, the settled fraction of the domain's volume, and `left()`.
     """
 
-    def __init__(self, claim: Claim, forms: Forms | None = None, *, threads: int = 1, level: float = 0.0):
+    def __init__(
+        self, claim: Claim, forms: Forms | None = None, *, threads: int = 1, level: float = 0.0,
+        boxes: Boxes | None = None,
+    ):  # fmt: skip
         self.claim, self.forms, self.threads, self.level = claim, forms or Forms(claim), threads, level
-        self.pending: list[Boxes] = [(claim.lo[None], claim.hi[None])]
+        self.pending: list[Boxes] = [(claim.lo[None], claim.hi[None]) if boxes is None else boxes]
         self.stuck: list[Boxes] = []
         self.settled = SettledBoxes()
         largest = min(CHUNK, CHUNK_NUMBERS // (2 * claim.n), CHUNK_OPERATIONS // max(self.forms.trace.operations, 1))
@@ -98,6 +129,27 @@ class Branching:
                 break
             self.step(boxes - self.count)
             progress(min(self.done, 1.0))
+
+    def spread(self, spread: Spread, boxes: float, seconds: float, progress: Callable[[float], Any]) -> None:
+        """Let other processes settle all pending boxes, as far as the budget allows."""
+        lo, hi = (np.concatenate(x) for x in zip(*self.pending))
+        cuts = range(0, len(lo), max(1, min(BLOCK, len(lo) // MIN_BLOCKS)))
+        blocks = list(zip(cuts, [*cuts[1:], len(lo)]))
+        waiting = dict(enumerate((lo[a:b], hi[a:b]) for a, b in blocks))
+        limits = max((boxes - self.count) / len(blocks), 1.0), seconds
+        try:
+            for k, part in spread(self.claim, [(*block, *limits) for block in waiting.values()]):
+                self.settled.add(*part.settled)
+                self.bound = max(self.bound, part.bound)
+                self.count += part.count
+                self.done += self._volume(*part.settled[:2]).sum()
+                waiting[k] = part.left
+                progress(min(self.done, 1.0))
+                if part.counterexample is not None:
+                    self.counterexample = part.counterexample
+                    break
+        finally:
+            self.pending = [block for block in waiting.values() if len(block[0])]
 
     def step(self, boxes: float = CHUNK) -> None:
         """Evaluate one chunk of boxes; an interrupt loses no box."""

@@ -17,13 +17,14 @@ from geomctrl import files
 from geomctrl.arguments import path_of
 from geomctrl.errors import ArgumentError
 
-from .branching import Branching, UnsettledBoxes, estimate
+from .branching import Boxes, Branching, Spread, UnsettledBoxes, estimate
 from .claims import Claim
 from .forms import Forms
 from .points import exact_values, worst_points
 from .saved_code import Code
 
 FORMAT = 1  # version of the file format
+PILOT = 20_000  # boxes that are settled here before the rest is spread over processes
 MAX_BOX_RATIO = 100.0  # ratio of the estimated number of boxes to the budget from which a proof is not started
 
 
@@ -73,6 +74,8 @@ class Certificate:
         (lo (k, n), hi (k, n), kind (k,)) of the settled boxes; None if there were too many to keep.
     out_of_time : bool
         Whether the time limit ended the proof before the budget of boxes was used; a faster machine may decide it.
+    estimate : float
+        Approximate lower bound of the number of boxes of a proof, from random paths; 0 for easy claims.
     """
 
     claim: Claim
@@ -85,6 +88,7 @@ class Certificate:
     left: UnsettledBoxes | None = None
     settled: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
     out_of_time: bool = False
+    estimate: float = 0.0
 
     def __bool__(self) -> bool:
         return self.status == "proved"
@@ -97,6 +101,7 @@ class Certificate:
         if self.counterexample is not None:
             return f"refuted: {claim}: {self.counterexample} ({cost})"
         ended = "; ended by its seconds, not by its boxes" if self.out_of_time else ""
+        ended += f"; estimated: at least {self.estimate:.2g} boxes" if self.estimate else ""
         return f"undecided: {claim}: {self.left} ({cost}{ended})"
 
     __repr__ = __str__
@@ -104,12 +109,20 @@ class Certificate:
     def save(self, path: str | Path) -> Path:
         """Write claim, code and boxes of the proof as an npz file for `testing.recheck`; a failure leaves nothing.
 
-        Raises ArgumentError if the claim is not proved, or if there were too many boxes to keep.
+        An undecided certificate is written for `certify(resume=path)`. Raises ArgumentError if the claim is refuted, or
+        if there were too many boxes to keep.
         """
-        path, arrays = path_of("path", path), self._arrays()
+        path, arrays = path_of("path", path), self._arrays() if self.left is None else self._open()
         with files.whole(path) as file:
             np.savez(file, **arrays)
         return path
+
+    def _open(self) -> dict[str, Any]:
+        """The boxes of an undecided certificate."""
+        none = np.empty((0, self.claim.n))
+        lo, hi = (none, none) if self.settled is None else self.settled[:2]
+        left = (none, none) if self.left is None else (self.left.lo, self.left.hi)
+        return {"open_lo": np.concatenate([lo, left[0]]), "open_hi": np.concatenate([hi, left[1]])}
 
     def _arrays(self) -> dict[str, Any]:
         """The contents of the file that `save` writes."""
@@ -155,26 +168,36 @@ def settle(
     seed: int = 0,
     progress: Callable[[float], Any] = lambda fraction: None,
     dimensions: str = "box",
+    first: Boxes | None = None,
+    spread: Spread | None = None,
 ) -> Certificate:
     """Prove or refute the claim, or report what is left after so many boxes or seconds.
 
     Raises ArgumentError, naming `dimensions`, if the estimated number of boxes exceeds MAX_BOX_RATIO times `boxes`.
-    KeyboardInterrupt has an attribute `certificate` with the state at that time.
+    KeyboardInterrupt has an attribute `certificate` with the state at that time. first: boxes of an earlier attempt.
+    spread: settles boxes in other processes.
     """
-    started, rng = time.perf_counter(), np.random.default_rng(seed)
+    started, rng, needed = time.perf_counter(), np.random.default_rng(seed), 0.0
     forms = Forms(claim)
-    branching = Branching(claim, forms, threads=threads)
+    branching = Branching(claim, forms, threads=threads, boxes=first)
 
     def certificate() -> Certificate:
-        return _certificate(branching, time.perf_counter() - started)
+        return _certificate(branching, time.perf_counter() - started, needed)
 
     try:
         branching.step(1)  # settles most easy claims
         if not _over(branching):
             _try_points(branching, worst_points(claim, rng))
         if not _over(branching):
-            _require_affordable(branching, boxes, rng, dimensions)
-            branching.run(boxes, seconds - (time.perf_counter() - started), progress)
+            needed = _require_affordable(branching, boxes, rng, dimensions)
+            pilot = boxes if spread is None else min(boxes, PILOT)
+            branching.run(pilot, seconds - (time.perf_counter() - started), progress)
+            while spread is not None and branching.pending and not _over(branching) and branching.count < boxes:
+                left = seconds - (time.perf_counter() - started)
+                branching.out_of_time = left <= 0.0
+                if branching.out_of_time:
+                    break
+                branching.spread(spread, boxes, left, progress)
     except (KeyboardInterrupt, SystemExit) as error:
         error.certificate = certificate()  # pyright: ignore[reportAttributeAccessIssue]
         raise
@@ -194,7 +217,8 @@ def _try_points(branching: Branching, points: np.ndarray) -> None:
             branching.counterexample = points[np.argmax(refuting)]
 
 
-def _require_affordable(branching: Branching, boxes: float, rng: np.random.Generator, dimensions: str) -> None:
+def _require_affordable(branching: Branching, boxes: float, rng: np.random.Generator, dimensions: str) -> float:
+    """The estimated number of boxes."""
     needed, n = estimate(branching, rng), branching.claim.n
     if needed > MAX_BOX_RATIO * boxes:
         raise ArgumentError(
@@ -202,9 +226,10 @@ def _require_affordable(branching: Branching, boxes: float, rng: np.random.Gener
             f" more than {needed:.1e}; no counterexample was found. Give a smaller box, a larger neighbourhood of the"
             " points where f nears 0 to leave out, or more `boxes`"
         )
+    return needed
 
 
-def _certificate(branching: Branching, seconds: float) -> Certificate:
+def _certificate(branching: Branching, seconds: float, needed: float) -> Certificate:
     claim, x = branching.claim, branching.counterexample
     status = "refuted" if x is not None else "proved" if branching.proved else "undecided"
     settled = branching.settled
@@ -219,6 +244,7 @@ def _certificate(branching: Branching, seconds: float) -> Certificate:
         left=branching.left() if status == "undecided" else None,
         settled=settled.boxes() if settled.complete and settled.lo else None,
         out_of_time=status == "undecided" and branching.out_of_time,
+        estimate=needed,
     )
 
 
