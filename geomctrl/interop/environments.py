@@ -115,6 +115,22 @@ class EnvironmentOptions:
         instance("simulation", self.simulation, SimulationOptions, "gc.SimulationOptions")
 
 
+def largest_torque(plant: Plant, options: EnvironmentOptions) -> np.ndarray:
+    """The largest torque (inputs,) of an action."""
+    if options.torque_limit is not None:
+        limit = np.asarray(options.torque_limit, float)
+        if limit.shape not in ((), (plant.inputs,)):
+            raise ArgumentError(f"torque_limit: expected a number or {plant.inputs} of them, got shape {limit.shape}")
+        return np.broadcast_to(limit, (plant.inputs,)).copy()
+    limit = plant.robot.limits.effort
+    if len(limit) != plant.inputs or not np.isfinite(limit).all():
+        raise ArgumentError(
+            f"torque_limit: expected EnvironmentOptions(torque_limit=...), as {plant.robot.name!r} has no effort limit"
+            " for each input"
+        )
+    return np.array(limit)
+
+
 @named_arguments()
 def gymnasium_env(
     plant: Plant | Robot,

@@ -24,7 +24,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import joint_coordinates
 from geomctrl.mechanism.states import one_configuration
 
-from .environments import EnvironmentOptions, Transition, tracking_reward
+from .environments import Transition, largest_torque, tracking_reward
 
 STARTS = "q0", "v0", "plant", "reference", "controller"
 
@@ -61,7 +61,7 @@ class Task:
         if start is not None and not accepts(start, 1):
             raise ArgumentError(f"start: expected a function of a numpy.random.Generator, got {shown(start)}")
         self.reward = tracking_reward if options.reward is None else options.reward
-        self.limit = _torque_limit(self.plant, options)
+        self.limit = largest_torque(self.plant, options)
         if options.safety is not None:
             if controller is not None:
                 raise ArgumentError("controller: expected None with `safety`, whose law computes the torque")
@@ -387,21 +387,6 @@ class VectorEnvironment(gymnasium.vector.VectorEnv):
 def _outputs(plant: Plant) -> dict[str, tuple[int, ...]]:
     """What the sensors measure, in order: names and shapes."""
     return {name: shape for sensor in checked_sensors(plant) for name, shape in sensor.outputs(plant.robot).items()}
-
-
-def _torque_limit(plant: Plant, options: EnvironmentOptions) -> np.ndarray:
-    if options.torque_limit is not None:
-        limit = np.asarray(options.torque_limit, float)
-        if limit.shape not in ((), (plant.inputs,)):
-            raise ArgumentError(f"torque_limit: expected a number or {plant.inputs} of them, got shape {limit.shape}")
-        return np.broadcast_to(limit, (plant.inputs,)).copy()
-    limit = plant.robot.limits.effort
-    if len(limit) != plant.inputs or not np.isfinite(limit).all():
-        raise ArgumentError(
-            f"torque_limit: expected EnvironmentOptions(torque_limit=...), as {plant.robot.name!r} has no effort limit"
-            " for each input"
-        )
-    return np.array(limit)
 
 
 def _seed(seed: Any) -> int | None:

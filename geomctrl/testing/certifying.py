@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, number, path_of, read_only, shown
+from geomctrl.arguments import count, path_of, read_only, shown
 from geomctrl.control.progress import progress_function
 from geomctrl.control.sweeping.executors import spread
 from geomctrl.control.sweeping.job import unpickled
@@ -30,6 +30,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 
 from .certificates.running import checked_executor, pickled_request
 from .evidence import record
+from .settings import Budget, budget_of
 
 STATES, CORNERS = 64, 16  # points at which a trace is compared with Python
 ROUNDING_TOLERANCE = 1e-9  # relative difference (absolute below 1) that rounding may cause
@@ -43,11 +44,8 @@ def certify(
     outside: Ellipsoid | float | None = None,
     where: Sequence[Callable[[Any], Any]] | Callable[[Any], Any] = (),
     strict: bool = False,
-    boxes: float = 2e7,
-    seconds: float = 600.0,
+    budget: Budget | int = 20_000_000,
     threads: int | None = None,
-    executor: Any = None,
-    resume: Certificate | str | Path | None = None,
     progress: bool | Callable[[float], Any] = False,
 ) -> Certificate:
     """Prove f(x) <= 0 (strict: < 0) for every x of a box, or find an x that violates it.
@@ -64,14 +62,10 @@ def certify(
         Constraints: only points with g(x) <= 0 for every g count.
     strict : bool
         Prove f(x) < 0.
-    boxes, seconds : float
-        Limits of the proof.
+    budget : Budget or int
+        Limits of the proof, or only the number of boxes.
     threads : int, optional
         Number of threads; default all of this machine.
-    executor : object with `submit(function, *args)`, optional
-        Settles boxes in other processes: a concurrent.futures.ProcessPoolExecutor or a dask.distributed.Client.
-    resume : Certificate or path, optional
-        An undecided certificate, or a file of its `save`: its boxes are the first ones. They are decided again.
     progress : bool or callable
         True for a bar, or a function that is called with the settled fraction of the volume.
 
@@ -81,7 +75,7 @@ def certify(
         True if the claim is proved. `status` is "proved", "refuted" or "undecided"; `bound` an upper bound of f where
         the claim is settled; `counterexample` is rigorously verified; `left` is what remains of an undecided claim;
         `boxes` and `seconds` are the cost, `estimate` the estimated number of boxes. `save(path)` writes a proof for
-        `recheck`, or what is left for `resume`.
+        `recheck`, or what is left for `Budget(resume=path)`.
 
     Raises
     ------
@@ -105,16 +99,17 @@ def certify(
     >>> bool(testing.certify(lambda x: np.sin(x[0]) - x[0], [(0.0, 3.0)]))
     True
     """
-    boxes = number("boxes", boxes, "a number of boxes, at least 1", lambda x: x >= 1.0)
-    seconds = number("seconds", seconds, "seconds > 0", lambda x: x > 0.0)
+    budget = budget_of(budget)
     threads = processors() if threads is None else count("threads", threads, 1)
     claim = claim_of(f, box, outside=outside, where=where, strict=strict)
     if not isinstance(f, Trace):
         compare_with_python(f, claim)
     with progress_function(progress, "certifying") as report:
-        first = None if resume is None else _earlier(resume, claim)
-        limits = {"boxes": boxes, "seconds": seconds, "threads": threads, "progress": report}
-        certificate = settle(claim, first=first, spread=_spreading(executor), **limits)
+        first = None if budget.resume is None else _earlier(budget.resume, claim)
+        certificate = settle(
+            claim, boxes=budget.boxes, seconds=budget.seconds, threads=threads, seed=budget.seed, progress=report,
+            first=first, spread=_spreading(budget.executor),
+        )  # fmt: skip
     if certificate and certificate.bound == -math.inf:
         raise ArgumentError("outside, where: expected a domain with at least one point, got an empty one")
     if certificate:
@@ -157,7 +152,8 @@ def _spreading(executor: Any) -> Spread | None:
 
 def settled_there(request: bytes, lo: np.ndarray, hi: np.ndarray, boxes: float, seconds: float) -> SettledPart:
     """`settled_part` in another process."""
-    return settled_part(*unpickled(request), lo, hi, boxes, seconds)
+    (claim,) = unpickled(request)
+    return settled_part(claim, lo, hi, boxes, seconds)
 
 
 @named_arguments()

@@ -183,11 +183,10 @@ class Budget:
     seed : int
         Of the search for a counterexample. Default: 0.
     executor : object with `submit(function, *args)`, optional
-        Decides boxes in other processes: a concurrent.futures.ProcessPoolExecutor or a dask.distributed.Client. For
-        `certify_lyapunov`, `region_of_attraction` and `find_lyapunov`.
-    resume : LyapunovCertificate or path, optional
+        Decides boxes in other processes: a concurrent.futures.ProcessPoolExecutor or a dask.distributed.Client.
+    resume : certificate or path, optional
         An undecided certificate, or a file of its `save`: its boxes are the first ones. They are decided again, which
-        takes less time than their search. For `certify_lyapunov` and `region_of_attraction`.
+        takes less time than their search. Not for `find_lyapunov` and `largest_certified_control_dt`.
 
     Examples
     --------
@@ -203,10 +202,8 @@ class Budget:
     resume: Any = None
 
     def __post_init__(self):
-        if not (self.resume is None or isinstance(self.resume, (str, Path)) or hasattr(self.resume, "claims")):
-            raise ArgumentError(
-                f"resume: expected a LyapunovCertificate or the path of a file, got {self.resume!r:.80}"
-            )
+        if not (self.resume is None or isinstance(self.resume, (str, Path)) or hasattr(self.resume, "save")):
+            raise ArgumentError(f"resume: expected a certificate or the path of a file, got {self.resume!r:.80}")
         _store(self, boxes=count("boxes", self.boxes, 1), seconds=_seconds("seconds", self.seconds))
         _store(self, seed=count("seed", self.seed))
 

@@ -5,7 +5,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
-
 from testing.linear_loops import SLIDER
 
 import geomctrl as gc
@@ -156,8 +155,8 @@ def test_executors_that_can_not_be_used_are_refused():
         certified(testing.Budget(executor=threads))
     with pytest.raises(ArgumentError, match="submit"):
         certified(testing.Budget(executor=2))
+    budget = testing.Budget(resume="half.npz")
     with pytest.raises(ArgumentError, match=r"budget: .*`resume`"):
-        budget = testing.Budget(resume="half.npz")
         testing.largest_certified_control_dt(law(), ARM, (0.1, 0.5), outside=(0.08, 0.4), budget=budget)
 
 
@@ -220,18 +219,18 @@ def test_certify_is_estimated_interrupted_saved_resumed_and_spread(tmp_path, mon
     with pytest.raises(ArgumentError, match="proof"):
         testing.recheck(path)
     for resume in (stopped, path):
-        assert testing.certify(ridge, box, resume=resume)
-        assert testing.certify(lambda x: ridge(x) + 2e-4, box, resume=resume).status == "refuted"
+        assert testing.certify(ridge, box, budget=testing.Budget(resume=resume))
+        assert testing.certify(lambda x: ridge(x) + 2e-4, box, budget=testing.Budget(resume=resume)).status == "refuted"
         with pytest.raises(ArgumentError, match="resume: expected"):
-            testing.certify(ridge, [(-1.0, 1.1), (-1.0, 1.0)], resume=resume)
+            testing.certify(ridge, [(-1.0, 1.1), (-1.0, 1.0)], budget=testing.Budget(resume=resume))
     monkeypatch.setattr("geomctrl.tracing.proofs.certificates.PILOT", 100)
     executor = Serial()
-    spread = testing.certify(ridge, box, executor=executor)
+    spread = testing.certify(ridge, box, budget=testing.Budget(executor=executor))
     assert spread
     assert executor.calls > 1
     assert testing.recheck(spread)
-    assert testing.certify(ridge, box, executor=executor, boxes=400).status == "undecided"
-    false = testing.certify(lambda x: ridge(x) + 1.5e-4, box, executor=executor)
+    assert testing.certify(ridge, box, budget=testing.Budget(400, executor=executor)).status == "undecided"
+    false = testing.certify(lambda x: ridge(x) + 1.5e-4, box, budget=testing.Budget(executor=executor))
     assert false.status == "refuted"
 
 
@@ -284,5 +283,8 @@ def test_a_saved_barrier_is_checked_by_other_code_and_a_changed_file_is_not(tmp_
     force = 3.2 * float(SLIDER.mass_matrix(np.zeros(1))[0, 0])
     assert np.isclose(arrays["numbers"], force).sum() == 1
     for factor in (0.95, 0.9):  # 3.04 and 2.88 m/s^2
-        np.savez(path, **{**arrays, "numbers": np.where(np.isclose(arrays["numbers"], force), factor * force, arrays["numbers"])})
+        np.savez(
+            path,
+            **{**arrays, "numbers": np.where(np.isclose(arrays["numbers"], force), factor * force, arrays["numbers"])},
+        )
         assert bool(testing.recheck(path)) == (factor == 0.95)

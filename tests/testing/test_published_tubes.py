@@ -1,8 +1,8 @@
 """Published problems of reachability analysis (ARCH-COMP, category NLN), with their specifications.
 
 Equations and specifications: Geretti et al., ARCH-COMP 2020 category report: continuous and hybrid systems with
-nonlinear dynamics, EPiC Series in Computing 74, as in JuliaReach's models of the same year; robot arm: Angeli, Sontag and
-Wang, IEEE TAC 45 (2000).
+nonlinear dynamics, EPiC Series in Computing 74, as in JuliaReach's models of the same year; robot arm: Angeli, Sontag
+and Wang, IEEE TAC 45 (2000).
 """
 
 import numpy as np
@@ -77,7 +77,7 @@ def test_the_laub_loomis_network_meets_its_specification():
 
 def test_the_robot_arm_is_that_of_its_equations():
     robot, law, f = arch_comp.robot_arm()
-    for y in np.random.default_rng(0).uniform(-1.0, 1.0, (20, 4)) + [1.5, 1.5, 0.0, 0.0]:
+    for y in np.random.default_rng(0).uniform(-1.0, 1.0, (20, 4)) + arch_comp.START[0]:
         rates = np.append(y[2:], robot.forward_dynamics(y[:2], y[2:], law(0.0, y[:2], y[2:], None).tau))
         assert np.abs(rates - f(0.0, y)).max() < 1e-8
 

@@ -148,8 +148,8 @@ def prove(
 ) -> Outcome:  # fmt: skip
     """Divide boxes until all are decided, `max_boxes` were evaluated, `seconds` have passed, or an interrupt comes.
 
-    A point that violates the claim ends it, too. boxes: those to decide, instead of the whole box. spread: decides lists
-    of boxes in other processes.
+    A point that violates the claim ends it, too. boxes: those to decide, instead of the whole box. spread: decides
+    lists of boxes in other processes.
     """
     search = _Search(task, boxes)
     out, end = search.out, search.started + seconds

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import path_of
+from geomctrl.arguments import path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.proofs.rechecking import uncovered
 
@@ -41,6 +41,8 @@ def earlier_boxes(resume: Any, statement: str, task: Divisible) -> Boxes | None:
     """
     if resume is None:
         return None
+    if not isinstance(resume, (str, Path)) and not hasattr(resume, "claims"):
+        raise ArgumentError(f"{EXPECTED}, got {shown(resume)}")
     arrays = _read(resume) if isinstance(resume, (str, Path)) else arrays_of(resume.claims)
     statements = arrays["words"].tolist()
     if statement not in statements:

@@ -30,7 +30,7 @@ class ProofRunner:
     tasks by statement, for a level of V or None.
     """
 
-    def __init__(self, budget: Budget, request: tuple, statements: Callable[[float | None], Mapping[str, Divisible]]):
+    def __init__(self, budget: Budget, request: tuple, statements: Callable[[float | None], Mapping[str, Any]]):
         checked_executor(budget.executor)
         self.budget, self.request, self.statements, self.interrupted = budget, request, statements, False
 

@@ -97,12 +97,14 @@ class BarrierCertificate(ProofOnBoxes):
         return "\n".join(out)
 
     def require_cover(self, plant: Plant, control_dt: float, largest: np.ndarray) -> None:
-        """Raise ArgumentError unless a plant whose command is held, with inputs z up to `largest`, never leaves h >= 0."""
+        """Raise ArgumentError unless the plant with a held command and inputs z up to `largest` stays in h >= 0."""
         problem, n = self.problem, 2 * self.problem.plant.robot.nv
         if not (self.proved and self.invariant):
             raise ArgumentError(f"safety: expected a certificate that is proved and invariant, got {self!s:.400}")
         if problem.control_dt != control_dt:
-            raise ArgumentError(f"safety: expected a certificate for control_dt = {control_dt:g} s, got {problem.control_dt}")
+            raise ArgumentError(
+                f"safety: expected a certificate for control_dt = {control_dt:g} s, got {problem.control_dt}"
+            )
         lower, upper = problem.lower[n : problem.equations.n], problem.upper[n : problem.equations.n]
         if lower.shape != largest.shape or (lower > -largest).any() or (upper < largest).any():
             raise ArgumentError(f"safety: expected a box with z up to {largest.tolist()}, got {upper.tolist()}")
@@ -119,7 +121,9 @@ class BarrierCertificate(ProofOnBoxes):
         x, n, problem = np.concatenate([q, v]), len(q) + len(v), self.problem
         h = problem.arguments[0](0.0, q, v, np.zeros(problem.equations.n - n), plant)
         if not (h >= 0.0 and (x >= problem.lower[:n]).all() and (x <= problem.upper[:n]).all()):
-            raise ArgumentError(f"start: expected a state with h >= 0 in the box of `safety`, got (q, v) = {x.tolist()}")
+            raise ArgumentError(
+                f"start: expected a state with h >= 0 in the box of `safety`, got (q, v) = {x.tolist()}"
+            )
 
     def command(self, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
         """The command (inputs,) of the law for an input z."""
@@ -152,8 +156,8 @@ def certify_barrier(
     plant : Plant or Robot
         The true robot; see `reach`.
     box : pair of arrays (2 nv,) or (2 nv + nz,)
-        Lower and upper bounds of the state (q, v), or (q, v, z), that are examined. A z with the rate zero stands for any
-        input that is constant between jumps, such as the action of a policy; h must not depend on it.
+        Lower and upper bounds of the state (q, v), or (q, v, z), that are examined. A z with the rate zero stands for
+        any input that is constant between jumps, such as the action of a policy; h must not depend on it.
     parameters : float, or a pair of arrays (nbodies, 10)
         Uncertainty of all inertial parameters; see `reach`. The controller and h keep their own model, except that h
         has the true robot as `plant`.

@@ -188,7 +188,8 @@ def largest_certified_control_dt(
     def certificate(control_dt: float) -> SampledCertificate:
         problem.control_dt = control_dt
         certificate = problem.certificate(budget)
-        if certificate.claims[0].outcome.interrupted:
+        outcome = certificate.claims[0].outcome
+        if outcome is not None and outcome.interrupted:
             raise KeyboardInterrupt
         return certificate
 

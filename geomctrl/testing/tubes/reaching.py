@@ -169,14 +169,14 @@ class _Pieces:
             while waiting:
                 parts = waiting[-1:] if executor is None else waiting[:]
                 for k, (piece, side) in self._enclosed(parts, executor):
-                    at = next(j for j, part in enumerate(waiting) if part is parts[k])
+                    place = next(j for j, part in enumerate(waiting) if part is parts[k])
                     if side is None or len(done) + len(waiting) >= self.max_pieces:
                         done.append(piece)
-                        waiting[at : at + 1] = []  # after it is done: an interrupt must not lose a piece
+                        waiting[place : place + 1] = []  # after it is done: an interrupt must not lose a piece
                         self.share_done += self.share(parts[k])
                         self.report(min(self.share_done, 1.0))
                     else:
-                        waiting[at : at + 1] = _halves(*parts[k], side)
+                        waiting[place : place + 1] = _halves(*parts[k], side)
         except KeyboardInterrupt:
             return [*done, *(Piece(lo, hi, _enclosure(self.dynamics, lo, hi, 2).layout) for lo, hi in waiting)], True
         return done, False

@@ -50,9 +50,9 @@ def settled_part(claim: Claim, lo: np.ndarray, hi: np.ndarray, boxes: float, sec
     none = np.empty((0, claim.n))
     settled = branching.settled
     parts = [*branching.pending, *branching.stuck]
-    left = tuple(np.concatenate(x) for x in zip(*parts)) if parts else (none, none)
+    lo, hi = (np.concatenate(x) for x in zip(*parts)) if parts else (none, none)
     kept = settled.boxes() if settled.lo else (none, none, np.empty(0, np.uint8))
-    return SettledPart(kept, left, branching.bound, branching.count, branching.counterexample)
+    return SettledPart(kept, (lo, hi), branching.bound, branching.count, branching.counterexample)
 
 
 @dataclass

@@ -240,9 +240,7 @@ def _slopes(code: Code, output: int, values: list[Any], smooth: list[bool]) -> l
     return None if None in slopes else slopes
 
 
-def _mean_value(
-    code: Code, terms: list[tuple[int, float]], slopes: list[Any], lo: np.ndarray, hi: np.ndarray
-) -> Any:
+def _mean_value(code: Code, terms: list[tuple[int, float]], slopes: list[Any], lo: np.ndarray, hi: np.ndarray) -> Any:
     """Upper bound of a sum of (output, factor), or None: its value at c plus the largest contribution of x - c."""
     arb, c = code.arithmetic.arb, []
     for (low, high), a, b in zip(slopes, lo.tolist(), hi.tolist()):
@@ -254,7 +252,9 @@ def _mean_value(
     values = code.forward([code.arithmetic.point(x) for x in c])[0]
     if None in [values[k] for k, _ in terms] or (code.flag is not None and values[code.flag] is not True):
         return None
-    total = sum((values[k][1 if factor > 0.0 else 0] * factor for k, factor in terms), start=arb(0))
+    total = arb(0)
+    for k, factor in terms:
+        total += values[k][1 if factor > 0.0 else 0] * factor
     for (low, high), a, b, x in zip(slopes, lo.tolist(), hi.tolist(), c):
         rise = high * (arb(b) - arb(x)) if high > 0 else arb(0)
         fall = low * (arb(a) - arb(x)) if low < 0 else arb(0)

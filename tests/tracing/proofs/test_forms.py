@@ -146,7 +146,7 @@ def test_the_number_of_boxes_is_estimated_from_below(margin):
 def test_a_box_too_small_to_be_cut_is_left():
     """x + y <= 2 up to x = y = 1: true, but not in rounded arithmetic; a corner of the last few digits is left."""
     for box in ([(1.0, 1.0), (1.0, 1.0)], [(1.0, 1.0), (0.0, 1.0)], [(0.0, 1.0)] * 2):
-        result = certify(lambda x: x[0] + x[1] - 2.0, box, boxes=1e5)
+        result = certify(lambda x: x[0] + x[1] - 2.0, box, budget=100_000)
         assert result.status == "undecided", result
         assert 0 < len(result.left.lo) < 100
         assert (result.left.hi == 1.0).any()

@@ -159,7 +159,7 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_operation_is_confirmed(name):
     box = [(-0.4, 0.9), (-0.7, 1.0)]
-    certificate = testing.certify(FUNCTIONS[name], box, boxes=1e5)
+    certificate = testing.certify(FUNCTIONS[name], box, budget=100_000)
     assert certificate, certificate
     again = testing.recheck(certificate)
     assert again, again
