@@ -78,8 +78,12 @@ class Task:
     def pilot(self) -> int:
         return PILOT
 
-    @cached_property
+    @property
     def starts(self) -> Boxes:
+        return self._starts
+
+    @cached_property
+    def _starts(self) -> Boxes:
         return at_ends(self)
 
     @cached_property
