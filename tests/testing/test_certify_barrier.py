@@ -189,3 +189,63 @@ def test_the_scale_of_h_does_not_matter():
 def test_a_barrier_that_is_no_number_is_refused(value):
     with pytest.raises(ArgumentError, match=r"barrier: .*number"):
         testing.certify_barrier(lambda t, q, v, z, plant: value, linear_law, SLIDER, (-np.ones(2), np.ones(2)))
+
+
+def largest_value(P, dt, points=400):
+    """The largest x.P x during a sample of the linear loop with a held command, from the ellipse x.P x <= 1."""
+    angles = np.linspace(0.0, 2.0 * np.pi, points)
+    boundary = np.linalg.solve(np.linalg.cholesky(P).T, [np.cos(angles), np.sin(angles)]).T
+    worst = 0.0
+    for radius in np.linspace(0.05, 1.0, 20):
+        x = radius * boundary
+        a = -4.0 * x[:, 0] - 2.0 * x[:, 1]
+        for s in np.linspace(0.0, dt, 21)[1:]:
+            y = np.column_stack([x[:, 0] + s * x[:, 1] + 0.5 * s**2 * a, x[:, 1] + s * a])
+            worst = max(worst, float(np.einsum("ni,ij,nj->n", y, P, y).max()))
+    return worst
+
+
+def test_held_commands_keep_an_ellipse_only_where_the_exact_motion_does():
+    """The motion during a sample is a parabola. Long samples leave the ellipse, and are never proved."""
+    P = solve_continuous_lyapunov(A.T, -np.eye(2))
+    P, box = P / np.linalg.eigvalsh(P)[-1], (np.full(2, -3.0), np.full(2, 3.0))
+    statuses = {}
+    for dt in (0.02, 0.1, 0.4, 0.6, 0.8, 1.0):
+        result = testing.certify_barrier(ellipse(P), linear_law, SLIDER, box, control_dt=dt, budget=1500)
+        statuses[dt] = result.status
+        assert result.status != ("proved" if largest_value(P, dt) > 1.0 + 1e-9 else "refuted"), dt
+    assert statuses[0.02] == statuses[0.1] == "proved"
+    assert largest_value(P, 1.0) > 1.0
+    assert statuses[1.0] != "proved"
+
+
+def test_an_input_that_jumps_is_covered_for_all_its_values_only():
+    """h = 1 - q^2 - (v / 2)^2 under tau = m (-4 q - 4 v + z): z pushes the state out if it is large."""
+
+    class Pushed:
+        def start(self):
+            return np.zeros(1)
+
+        def __call__(self, t, q, v, z):
+            return gc.control.Command(MASS * (-4.0 * q - 4.0 * v + z), np.zeros(1))
+
+    P = solve_continuous_lyapunov(np.array([[0.0, 1.0], [-4.0, -4.0]]).T, -np.eye(2))
+    smallest = 0.5 / np.linalg.norm(np.linalg.cholesky(P).T[:, 1] @ np.linalg.inv(np.linalg.cholesky(P).T))
+    for size, status in ((0.1, "proved"), (20.0 * smallest, "refuted")):
+        box = np.array([3.0, 3.0, size])
+        result = testing.certify_barrier(ellipse(P), Pushed(), SLIDER, (-box, box), control_dt=0.01, budget=10_000)
+        assert result.status == status
+        assert result.invariant == (status == "proved" and bool((np.sqrt(np.diag(np.linalg.inv(P))) < 3.0).all()))
+
+
+def test_a_law_whose_state_moves_is_refused_with_held_commands():
+    class Integral:
+        def start(self):
+            return np.zeros(1)
+
+        def __call__(self, t, q, v, z):
+            return gc.control.Command(MASS * (-4.0 * q - 2.0 * v - z), q)
+
+    box = np.full(3, 1.0)
+    with pytest.raises(ArgumentError, match="rate zero"):
+        testing.certify_barrier(ellipse(np.eye(2)), Integral(), SLIDER, (-box, box), control_dt=0.01)
