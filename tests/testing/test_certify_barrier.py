@@ -249,3 +249,39 @@ def test_a_law_whose_state_moves_is_refused_with_held_commands():
     box = np.full(3, 1.0)
     with pytest.raises(ArgumentError, match="rate zero"):
         testing.certify_barrier(ellipse(np.eye(2)), Integral(), SLIDER, (-box, box), control_dt=0.01)
+
+
+def test_a_state_inside_the_set_that_leaves_it_within_one_sample_is_not_missed():
+    """Near h = 0 the input is small, so that h' > 0 there; after 0.1 s a state with h = 1 is outside."""
+    P = solve_continuous_lyapunov(A.T, -np.eye(2))
+    inside = ellipse(P / np.linalg.eigvalsh(P)[-1])
+
+    class Pushed:
+        def start(self):
+            return np.zeros(1)
+
+        def __call__(self, t, q, v, z):
+            return gc.control.Command(MASS * (-4.0 * q - 2.0 * v + 30.0 * inside(t, q, v, z, None) * z), np.zeros(1))
+
+    box = np.array([1.1, 2.4, 1.0])
+    held = testing.certify_barrier(inside, Pushed(), SLIDER, (-box, box), control_dt=0.005)
+    assert held
+    assert held.invariant
+    moved = inside(0.0, np.array([0.5 * 0.1**2 * 30.0]), np.array([0.1 * 30.0]), None, None)  # from rest at 0, z = 1
+    assert moved < 0.0
+    assert not testing.certify_barrier(inside, Pushed(), SLIDER, (-box, box), control_dt=0.1, budget=3000)
+
+
+def test_a_face_that_the_set_crosses_beside_its_middle_is_not_a_boundary():
+    """A tilted ellipse, in a box of 0.9 of its half widths: the middles of all faces are outside of it."""
+    P = np.array([[1.25, 0.25], [0.25, 0.25]])
+    widths = np.sqrt(np.diag(np.linalg.inv(P)))
+    assert (np.diag(P) * (0.9 * widths) ** 2 > 1.0).all()
+
+    def law(t, q, v, z):
+        return gc.control.Command(MASS * (-2.0 * q - 3.0 * v))
+
+    for factor, invariant in ((0.9, False), (1.05, True)):
+        result = testing.certify_barrier(ellipse(P), law, SLIDER, (-factor * widths, factor * widths))
+        assert result
+        assert result.invariant == invariant
