@@ -285,3 +285,17 @@ def test_a_face_that_the_set_crosses_beside_its_middle_is_not_a_boundary():
         result = testing.certify_barrier(ellipse(P), law, SLIDER, (-factor * widths, factor * widths))
         assert result
         assert result.invariant == invariant
+
+
+def test_parts_that_are_too_small_to_divide_are_left(monkeypatch):
+    """Without damping h' = 0 for h = 1 - 4 q^2 - v^2, so that no part of the ellipse is ever decided."""
+    monkeypatch.setattr("geomctrl.testing.tubes.barriers.MIN_SIDE_RATIO", 0.2)
+
+    def law(t, q, v, z):
+        return gc.control.Command(-4.0 * MASS * q)
+
+    box = (np.full(2, -1.3), np.full(2, 1.3))
+    result = testing.certify_barrier(ellipse(np.diag([4.0, 1.0])), law, SLIDER, box)
+    assert result.status == "undecided"
+    assert result.boxes < 1000
+    assert 0.0 < result.share_left < 1.0

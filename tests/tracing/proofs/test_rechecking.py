@@ -175,3 +175,12 @@ def test_covers():
     assert uncovered(domain, np.empty((0, 2)), np.empty((0, 2)))
     with_empty = np.vstack([whole, half]), np.vstack([half, whole])  # the second one from 1 down to 0
     assert uncovered(domain, *with_empty) == "a box is empty or infinite"
+
+
+def test_constraints_help_a_proof_on_their_own_side_only(tmp_path):
+    """f = 0.5 - x <= f - g for g = x - 2 >= 0 only: on the box g < 0, where f + g < 0 says nothing about f."""
+    path = testing.certify(lambda x: 0.5 - x[0], [(0.6, 1.0)], where=[lambda x: x[0] - 2.0]).save(tmp_path / "p.npz")
+    assert testing.recheck(path)
+    arrays, wide = dict(np.load(path)), np.array([[0.0], [1.0]])
+    np.savez(path, **{**arrays, "domain": wide, "lo": wide[:1], "hi": wide[1:]})
+    assert not testing.recheck(path)
