@@ -85,7 +85,7 @@ class AdaptiveSliding(ModelBased):
         diagonal = np.diag(self.Gamma)
         decoupled = np.array_equal(np.diag(diagonal), self.Gamma)  # products with a diagonal Gamma are elementwise
         self.Gamma_inverse = np.diag(1.0 / diagonal) if decoupled else np.linalg.inv(self.Gamma)
-        self.minus_gamma, self.gamma_inverse = (-diagonal, 1.0 / diagonal) if decoupled else (None, None)
+        self.minus_gamma = -diagonal if decoupled else None
 
     @classmethod
     def tuned(cls, tuning: Tuning) -> Self:
@@ -212,8 +212,8 @@ class AdaptiveSliding(ModelBased):
         return scalar(error.dot(self._weighted(error)))
 
     def _weighted(self, error):
-        """Gamma^-1 error."""
-        return self.gamma_inverse * error if self.gamma_inverse is not None else self.Gamma_inverse.dot(error)
+        """Gamma^-1 error, by a division, with which proofs know that Gamma^-1 Gamma = 1."""
+        return error / -self.minus_gamma if self.minus_gamma is not None else self.Gamma_inverse.dot(error)
 
 
 def _adapted(robot: Robot, adapt: str | Sequence[str], form: Form) -> tuple[np.ndarray, np.ndarray]:

@@ -78,7 +78,7 @@ class DREM(RememberingAdaptation):
         **options: Any,
     ):
         super().__init__(robot, reference, Lambda, K, Gamma, adapt=adapt, **options)
-        if self.gamma_inverse is None:
+        if self.minus_gamma is None:
             raise ArgumentError(
                 "Gamma: expected a number or one per parameter, got a matrix: each parameter is adapted separately"
             )

@@ -14,7 +14,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 
-from .certificates.certificate import LyapunovCertificate
+from .certificates.certificate import SEMIDEFINITE, LyapunovCertificate
 from .certificates.request import CertificateRequest
 from .settings import Box, Budget, box_of
 
@@ -38,7 +38,8 @@ def certify_lyapunov(
     Parameters
     ----------
     controller : Controller
-        A controller without state z, at a set point or with a moving reference.
+        A controller at a set point or with a moving reference. Of those with a state z only adaptive ones, with
+        `true_parameters`, and a `Box` with z.
     plant : Plant or Robot
         The nominal model.
     box : Box, or a pair (q, v)
@@ -71,7 +72,7 @@ def certify_lyapunov(
     ------
     ArgumentError
         For a box that is empty, infinite or inside `outside`; for joints with several degrees of freedom and
-        controllers with a state (adaptive ones: use `assert_lyapunov`).
+        controllers with a state that are not adaptive.
     UntraceableError
         With file and line, if the law can not be traced or if its trace computes something else than Python.
 
@@ -101,7 +102,8 @@ def certify_lyapunov(
                 asked.run.answer(lambda: asked.moving_at_rest() or asked.decreasing(report)),
             ]
         )
-    if certificate.proved and levels and not asked.bounded:  # a bounded time interval implies nothing about later times
+    bounds_motions = certificate.proved or (asked.sliding and certificate.status == SEMIDEFINITE)
+    if bounds_motions and levels and not asked.bounded:  # a bounded time interval implies nothing about later times
         asked.levels(certificate)
     return asked.recorded(certificate)
 

@@ -137,6 +137,8 @@ class Box:
         Largest joint torques [N m or N] that act in addition, as any function of time. Coulomb friction is one.
     friction : float, optional
         Uncertainty of the coefficients of the plant's `Friction`, relative to their values (0.2 for 20 %).
+    z : float or array, optional
+        Half widths of z - `true_parameters(plant)`, for adaptive laws.
 
     Examples
     --------
@@ -150,6 +152,7 @@ class Box:
     equilibrium: Any = None
     disturbance: Any = None
     friction: float | None = None
+    z: Any = None
 
     def __post_init__(self):
         if self.friction is not None:

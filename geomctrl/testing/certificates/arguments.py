@@ -19,18 +19,34 @@ from geomctrl.testing.settings import Box
 from .tracking import preloads
 
 
-def require_autonomous(controller: Any, plant: Plant) -> None:
+def require_autonomous(controller: Any, plant: Plant, adaptive: bool = False) -> np.ndarray:
+    """The true value of the law's state z, which is empty without one; adaptive: whether it may have one."""
     require_vectors("plant", plant.robot)
     require_controller(controller)
     if plant.switches:
         raise ArgumentError(f"plant: expected a plant that does not change, got changes at {list(plant.switches)}")
     start = started(controller, plant.robot)
+    if adaptive and hasattr(controller, "true_parameters") and np.ndim(start) == 1:
+        return np.asarray(controller.true_parameters(plant), float)
     if start is not None:
         raise ArgumentError(
             f"controller: expected one without a state z, got {type(controller).__name__} with {np.size(start)}"
-            " numbers: V' is zero wherever the tracking error is zero, so that V' < 0 can not hold;"
+            " numbers; `certify_lyapunov` takes adaptive ones, which have `true_parameters`, with Box(z=...);"
             " testing.assert_lyapunov compares V' with the promised rate"
         )
+    return np.zeros(0)
+
+
+def estimation_errors(widths: Any, true: np.ndarray) -> np.ndarray:
+    """Half widths of z - `true_parameters(plant)`, empty for a law without z."""
+    expected = f"box: expected z, the half widths ({len(true)},) of z - true_parameters(plant), positive and finite"
+    half = np.zeros(0) if widths is None else checked("z", widths, ())
+    if half.shape != true.shape and (half.ndim or not len(true)):
+        raise ArgumentError(f"{expected}, got {shown(widths)}" if len(true) else "z: expected a law with a state z")
+    half = np.broadcast_to(half, true.shape)
+    if not (np.isfinite(half).all() and (half > 0.0).all()):
+        raise ArgumentError(f"{expected}, got {shown(widths)}")
+    return half
 
 
 def equilibrium_of(controller: Any, robot: Robot, equilibrium: Any) -> np.ndarray:
@@ -107,16 +123,17 @@ def parameter_intervals(parameters: Any, robot: Robot) -> tuple[np.ndarray, np.n
     return (p - share * np.abs(p)).ravel(), (p + share * np.abs(p)).ravel()
 
 
+def numbers_text(x: np.ndarray) -> str:
+    return f"{x[0]:g}" if (x == x[0]).all() else np.array2string(x, separator=", ", precision=4)
+
+
 def domain_text(half: np.ndarray, robot: Robot, parameters: Any) -> str:
     n = robot.nv
-
-    def words(x: np.ndarray) -> str:
-        return f"{x[0]:g}" if (x == x[0]).all() else np.array2string(x, separator=", ", precision=4)
-
     of = "intervals" if isinstance(parameters, (tuple, list)) else f"{100.0 * float(parameters):g} %"
     exact = isinstance(parameters, (int, float)) and parameters == 0
     robots = "" if exact else f", every inertial parameter within {of}"
-    return f"q within {words(half[:n])}, v within {words(half[n:])} of the equilibrium ({2 * n} dimensions){robots}"
+    q, v = numbers_text(half[:n]), numbers_text(half[n:])
+    return f"q within {q}, v within {v} of the equilibrium ({2 * n} dimensions){robots}"
 
 
 ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))  # of Ixx Ixy Iyy Ixz Iyz Izz

@@ -30,18 +30,21 @@ HINT = (
 class Violation(NamedTuple):
     """A state and a robot (and a time) that violate a claim.
 
-    q (nq,), v (nv,), parameters (nbodies, 10), t [s], and the amount of the violation."""
+    q (nq,), v (nv,), parameters (nbodies, 10), t [s], the state z of an adaptive law, and the amount of the violation.
+    """
 
     q: np.ndarray
     v: np.ndarray
     parameters: np.ndarray
     excess: float
     t: float | None = None
+    z: np.ndarray | None = None
 
     def __str__(self) -> str:
         q, v = (np.array2string(x, separator=", ", precision=6) for x in (self.q, self.v))
         t = "" if self.t is None else f"t = {self.t:.6g} s, "
-        return f"{t}q = {q}, v = {v}: by {self.excess:.3g}"
+        z = "" if self.z is None else f", z = {np.array2string(self.z, separator=', ', precision=6)}"
+        return f"{t}q = {q}, v = {v}{z}: by {self.excess:.3g}"
 
 
 @dataclass
@@ -208,6 +211,9 @@ class LyapunovCertificate(ProofOnBoxes):
             if self.sliding is not None:
                 start += f" and |q - q_d| <= {np.array2string(self.sliding.errors(self.region), separator=', ')}"
             out.append(f"region of attraction: {start}; V falls from there to {self.ends_in:.6g} and stays")
+        elif self.level is not None and self.sliding is not None and self.status == SEMIDEFINITE:
+            errors = np.array2string(self.sliding.errors(self.level), separator=", ")
+            out.append(f"motions from V <= {self.level:.6g} and |q - q_d| <= {errors} stay there")
         elif self.level is not None and self.proved:
             out.append(f"V <= {self.level:.6g} lies in the box; no smaller level is proved that all its motions reach")
         out.append("a proof is about the model in exact arithmetic; it does not cover rounding in the code that runs")

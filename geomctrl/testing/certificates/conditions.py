@@ -43,7 +43,7 @@ class Conditions:
         e, (p, _) = self.e, self.model(self.box)
         low, high = (float(x[0, 0]) for x in validity.at_rest(e, [e.loop.value], p, p))
         least = NEGLIGIBLE * self.size(self.bounds(e.value))
-        statement, rest = "V is zero at the equilibrium", self.state(np.zeros(2 * e.n), p[0], max(low, -high))
+        statement, rest = "V is zero at the equilibrium", self.state(np.zeros(len(e.x)), p[0], max(low, -high))
         if low > least or high < -least:
             return Claim(f"{statement}: it is {low:.6g}", REFUTED, counterexample=rest)
         return Claim(statement, UNDECIDED, nearly=f"V lies between {low:.3g} and {high:.3g} there")
@@ -62,7 +62,7 @@ class Conditions:
             return None
         vdot, (_, statement) = 0.5 * (low[i] + high[i]), self.decrease()
         statement += f": the set point is no equilibrium, vdot[{i}] = {vdot:.6g} there"
-        return Claim(statement, REFUTED, counterexample=self.state(np.zeros(2 * e.n), p[0], float(away[i])))
+        return Claim(statement, REFUTED, counterexample=self.state(np.zeros(len(e.x)), p[0], float(away[i])))
 
     def continuous(self) -> Claim:
         """The claim that V is continuous, for a V whose branches are not shown to agree."""

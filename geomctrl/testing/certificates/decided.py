@@ -9,20 +9,24 @@ from typing import Any
 from geomctrl.control.compiled.proving import NUMBERS, TracedClosedLoop
 from geomctrl.tracing.derivatives import loads
 from geomctrl.tracing.proofs.interpreted import Program
-from geomctrl.tracing.proofs.substitution import applied
+from geomctrl.tracing.proofs.substitution import applied, substituted
 from geomctrl.tracing.symbols import Condition, Symbol, is_symbol
 
 
 def decided(loop: TracedClosedLoop, within: Mapping[str, Any]) -> TracedClosedLoop:
     """The loop in which every branch whose condition is decided on the box is replaced by its side."""
-    graph, (q, v, _) = loop.graph, loop.split(loop.y)
+    graph, (q, v, z) = loop.graph, loop.split(loop.y)
     intervals: dict[int, Any] = {graph.load(NUMBERS, k).index: (x, x) for k, x in enumerate(loop.numbers.tolist())}
-    places = {"q": q.tolist(), "v": v.tolist(), "p": [*loop.extra["parameters"], *loop.extra["others"]], "t": [loop.t]}
+    places = {
+        "q": q.tolist(),
+        "v": v.tolist(),
+        "z": [] if z is None else z.tolist(),
+        "p": [*loop.extra["parameters"], *loop.extra["others"]],
+        "t": [loop.t],
+    }
     for name, (lo, hi) in within.items():
         intervals |= dict(zip(loads(places[name]), zip(lo, hi, strict=True)))
-    parts: list[Any] = [loop.value, loop.rate, loop.field, loop.extra, loop.good]
-    ends: list[Any] = []
-    with_symbols(parts, ends.append)
+    ends = _ends(loop)
     branches = [k for k in graph.needed(loads(ends)) if graph.nodes[k][0] == "where"]
     bounded = [k for k in branches if all(graph.nodes[x][0] != "load" or x in intervals for x in graph.needed([k]))]
     conditions = [Condition(graph, graph.nodes[k][1]) for k in bounded]
@@ -33,7 +37,25 @@ def decided(loop: TracedClosedLoop, within: Mapping[str, Any]) -> TracedClosedLo
     }
     if not sides:
         return loop
-    new = dict(zip(loads(ends), _resolved(graph, ends, sides)))
+    return _with_ends(loop, ends, _resolved(graph, ends, sides))
+
+
+def replaced(loop: TracedClosedLoop, new: Mapping[int, Any]) -> TracedClosedLoop:
+    """The loop with those nodes replaced by symbols or numbers."""
+    ends = _ends(loop)
+    return _with_ends(loop, ends, substituted(loop.graph, ends, new))
+
+
+def _ends(loop: TracedClosedLoop) -> list[Any]:
+    ends: list[Any] = []
+    with_symbols([loop.value, loop.rate, loop.field, loop.extra, loop.good], ends.append)
+    return ends
+
+
+def _with_ends(loop: TracedClosedLoop, ends: list[Any], values: list[Any]) -> TracedClosedLoop:
+    """The loop with other values of its expressions `ends`."""
+    new = dict(zip(loads(ends), values))
+    parts: list[Any] = [loop.value, loop.rate, loop.field, loop.extra, loop.good]
     value, rate, field, extra, good = with_symbols(parts, lambda x: new[x.index])
     return replace(loop, value=value, rate=rate, field=field, extra=extra, good=good)
 

@@ -36,9 +36,18 @@ from geomctrl.tracing.proofs.substitution import substituted
 from geomctrl.tracing.symbols import Symbol, add, is_symbol, mul, sub
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .decided import decided
+from .decided import decided, replaced
 from .forms import ERRORS, INVERSE, Forms, Lemma, dot
-from .tracking import apart, in_errors, in_sliding_variables, period_of, preloads, speeds_of, with_phases
+from .tracking import (
+    apart,
+    in_errors,
+    in_estimation_errors,
+    in_sliding_variables,
+    period_of,
+    preloads,
+    speeds_of,
+    with_phases,
+)
 
 ANGLES, MOTION = 7, 9  # further arrays of the graph: q inside sines and cosines, an acceleration
 TIME = 1.0  # s: an arbitrary time; lemmas hold for all times
@@ -54,8 +63,9 @@ LARGEST_SOLVED = 6  # joints up to which M x = b is solved symbolically
 class Equations:
     """V and V' of an autonomous loop as expressions of `graph`.
 
-    x: nodes of (q, v). angles: nodes for q inside sines and cosines, None for q_i in none. parameters, errors: nodes of
-    the true parameters and of their deviations from `model`. numbers: values of all other inputs. `decrease`: V'.
+    x: nodes of (q, v), then of z - z_true of an adaptive law. angles: nodes for q inside sines and cosines, None for
+    q_i in none. parameters, errors: nodes of the true parameters and of their deviations from `model`.
+    numbers: values of all other inputs. `decrease`: V'.
     `potential`: U(q) if V = 1/2 w . M w + U with dw/dv = 1 and w = 0 at rest at q_d, else None. `mass`, `inverse`: if
     V' contains M^-1, the entries of M by rows and the nodes for the entries of its inverse. `monotone`: parameters in
     which V' is then monotone if M is positive definite, so that it is largest at the ends of their intervals. `lemmas`,
@@ -63,6 +73,7 @@ class Equations:
     robot's, joint torques and friction coefficients. times: first and last time of the claim [s]. places: for a moving
     reference, q as expressions of x, which then are errors, and time. gain: None, or Lambda (n, n) if V = 1/2 w . M w
     with w = e' + Lambda e and x = (q, w). inertia: the entries of M by rows.
+    weights: bounds (2, m, m) of P if V = 1/2 w . M w + 1/2 z . P z with the errors z of an adaptive law's state.
     phases: nodes of the phases of sinusoids of several frequencies, parameters before time, which then only `loop` has.
     """
 
@@ -89,6 +100,7 @@ class Equations:
     gain: np.ndarray | None = None
     inertia: list[Any] = field(default_factory=list)
     phases: list[int] = field(default_factory=list)
+    weights: np.ndarray = field(default_factory=lambda: np.zeros((2, 0, 0)))
 
     @cached_property
     def placed(self) -> Program:
@@ -101,7 +113,7 @@ class Equations:
 
     @property
     def n(self) -> int:
-        return len(self.x) // 2
+        return len(self.q_d)
 
     @cached_property
     def masses(self) -> Program:
@@ -118,7 +130,7 @@ class Equations:
 
     def velocities(self, x: np.ndarray) -> np.ndarray:
         """v, or the error of v, at states x (..., 2n)."""
-        v = x[..., self.n :]
+        v = x[..., self.n : 2 * self.n]
         return v if self.gain is None else v - x[..., : self.n] @ self.gain.T
 
     def plus(self, rate: float) -> Any:
@@ -147,6 +159,9 @@ def equations(
     plant = apart(plant, disturbed, rubbing)
     as_traced = trace_closed_loop(plant, controller, _moving if moving else _further)
     pushes, rubs = as_traced.extra.pop("torques"), as_traced.extra.pop("friction")
+    declared = dict(zip(loads(as_traced.extra.pop("declared")), as_traced.extra["parameters"]))
+    as_traced, adaptive = replaced(as_traced, declared), as_traced.split(as_traced.y)[2] is not None
+    as_traced = in_estimation_errors(as_traced) if adaptive else as_traced
     as_traced.extra["others"] = [*(pushes if disturbed else []), *(rubs if rubbing else [])]
     as_traced, pairs = in_errors(as_traced) if moving else (as_traced, [])
     loop = as_traced if within is None else decided(as_traced, within)
@@ -159,9 +174,9 @@ def equations(
     if pairs:
         claim = "the reference's velocity is the rate of its position, and the law's errors are those from it"
         lemmas = [*lemmas, forms.lemma(claim, pairs)]
-    q, v, _ = loop.split(loop.y)
-    x = loads([*q.tolist(), *v.tolist()])
-    moved, angles = _separate_angles(forms, loads(loop.extra["angles"]) if moving else x[: len(x) // 2])
+    q, v, z = loop.split(loop.y)
+    x = loads([*q.tolist(), *v.tolist(), *(z.tolist() if adaptive else [])])
+    moved, angles = _separate_angles(forms, loads(loop.extra["angles"]) if moving else x[: len(q)])
     inertia = [x for row in loop.extra["mass"] for x in row]
     ends = [decrease, value, 0.0 if potential is None else potential, *inertia, *forms.mass]
     decrease, value, U, *rest = substituted(graph, ends, moved)
@@ -196,7 +211,7 @@ def equations(
         graph, x, np.asarray(q_d, float), angles, p, errors, model,
         forms.fixed, value, decrease, None if potential is None else U, mass,
         loads([graph.load(INVERSE, k) for k in range(len(mass))]), forms.monotone, form, lemmas, as_traced,
-        timed, times, places, gain, inertia, phases,
+        timed, times, places, gain, inertia, phases, forms.weights,
     )  # fmt: skip
 
 
@@ -239,6 +254,7 @@ def _further(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[s
     """True parameters and components of the forms as symbols, while the loop is traced."""
     robot, graph, n = parts.plant.robot, t.graph, len(v)
     extra: dict[str, Any] = {"parameters": inertial_parameters(robot), "power": [], "acceleration": None}
+    extra["declared"] = _numbers(robot.parameters)  # the same numbers, read by V or by `true_parameters`
     extra["torques"] = [] if parts.plant._springs is None else _numbers(parts.plant._springs[1])
     rubs = parts.plant.friction if isinstance(parts.plant.friction, Friction) else None
     extra["friction"] = [] if rubs is None else _numbers([rubs.viscous, rubs.coulomb])
@@ -261,6 +277,8 @@ def _further(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[s
     if hasattr(parts.controller, "acceleration") and n <= LARGEST_SOLVED:
         a = parts.controller.acceleration(t, q, v, z)
         extra["acceleration"] = _numbers(a), _numbers(robot.inverse_dynamics(q, v, a, f_ext=wrenches))
+    if z is not None:
+        extra["estimated"] = _numbers(parts.controller.true_parameters(parts.plant))
     extra["correction"] = [getattr(parts.controller, name, None) for name in ("rho", "eps", "D")]
     return extra
 

@@ -65,7 +65,9 @@ class Forms:
         self.models = [self.true]
         if isinstance(robot, Robot) and robot.parameters.shape == plant.robot.parameters.shape:
             self.models.insert(0, np.append(robot.parameters.ravel(), others))
-        self.q, self.v, _ = loop.split(loop.y)
+        self.q, self.v, z = loop.split(loop.y)
+        self.z = [] if z is None else z.tolist()
+        self.weights = np.zeros((2, 0, 0))  # bounds of P if V = 1/2 w . M w + 1/2 z . P z
         self.q_d, self.others = np.asarray(q_d, float), len(others)
         self.w: list[Any] = []
         self.gain: np.ndarray | None = None  # Lambda if V = 1/2 w . M w with w = e' + Lambda e
@@ -127,7 +129,8 @@ class Forms:
     def energy_and_power(self, U: Any, v_ref: list[Any], w: list[Any], force: list[Any], kinetic: Any) -> Any:
         """The power form for this U(q); None if V is not 1/2 w . M w + U, or if its rate is not the power."""
         V, v, net = self.loop.value, loads(self.v.tolist()), self.loop.extra["net"]
-        seeds = dict(zip([self.loop.t.index, *loads(self.q.tolist())], [1.0, *self.v.tolist()]))
+        rates = [1.0, *self.v.tolist(), *self.loop.field[2 * len(v) : 2 * len(v) + len(self.z)]]
+        seeds = dict(zip([self.loop.t.index, *loads([*self.q.tolist(), *self.z])], rates, strict=True))
         U_rate = tangents(self.graph, [U], seeds)[0]
 
         def power(torque: list[Any]) -> Any:
@@ -135,7 +138,7 @@ class Forms:
 
         E = power(net)
         pairs, energy = [(self.slope, E)], [(V, add(kinetic, U))]
-        if not (self.affine(E) and self.affine(V) and self.same(energy) and self.same(pairs)):
+        if not (self.affine(E) and self.affine(energy[0][1]) and self.same(energy) and self.same(pairs)):
             return None
         at_rest = [(slope, 0.0) for x in (U, *v_ref) for slope in pullback(self.graph, [x], [1.0], v)]
         if not self.same(at_rest):  # U and v_ref depend on q alone
@@ -144,15 +147,47 @@ class Forms:
             self.lemma("V = 1/2 w . M w + U(q), w = v - v_ref(q), M the true mass matrix", energy),
             self.lemma("V' = w . (tau - M a_ref - C v_ref - g) + U': the true Mdot - 2C is skew", pairs),
         ]
-        if self.same([(U, 0.0)]):
-            lemmas += self.found_gain(v_ref, w)
+        lemmas += self.found_gain(v_ref, w, U)
         parts = [(power(torque), dot(w, rest)) for torque, rest in self.loop.extra["torque"]]
-        form, lemmas, model, decrease = self.promised(E, parts, lemmas, "power, without M^-1")
+        form = self.adaptive(U_rate, w, parts, lemmas) or self.promised(E, parts, lemmas, "power, without M^-1")
+        form, lemmas, model, decrease = form
         return form, lemmas, model, decrease, self.about(energy[0][1], model), U
 
-    def found_gain(self, v_ref: list[Any], w: list[Any]) -> list[Lemma]:
-        """Find the constant matrix Lambda of w = e' + Lambda e."""
-        q, pairs = loads(self.q.tolist()), []
+    def adaptive(self, U_rate: Any, w: list[Any], parts: list[tuple[Any, Any]], lemmas: list[Lemma]) -> Any:
+        """The form for a law whose estimates z compensate the parameters: V' is the sum of the promised rate at z = 0,
+        the rate of U(z) at w = 0, and the power of torques that the law does not estimate; or None."""
+        rate = substituted(self.graph, [self.loop.rate], dict.fromkeys(loads(self.z), 0.0))[0]
+        leak = substituted(self.graph, [U_rate], {x.index: 0.0 for x in w if is_symbol(x)})[0]
+        model = self.models[0]
+        for _, other in parts if self.z else ():  # a rounded P Gamma is not 1: V has to divide by Gamma
+            pairs = [(self.slope, add(add(rate, leak), other))]
+            if not degree_in(self.graph, rate, set(self.p)) and self.affine(leak) and self.same(pairs):
+                lemmas = [
+                    *lemmas,
+                    self.lemma("V' is the promised rate at z = z_true, and U' at w = 0 in addition", pairs),
+                ]
+                decrease = add(add(rate, self.about(leak, model)), self.about(other, model))
+                return "power, without M^-1; adaptation cancels the parameters", lemmas, model, decrease
+        return None
+
+    def found_gain(self, v_ref: list[Any], w: list[Any], U: Any) -> list[Lemma]:
+        """Find the constant matrices of w = e' + Lambda e and U = 1/2 z . P z, positive definite."""
+        q, pairs = loads(self.q.tolist()), [(U, 0.0)]
+        if self.z and is_symbol(U):
+            z = loads(self.z)
+            gradient = pullback(self.graph, [U], [1.0], z)
+            seconds = [x for k in z for x in tangents(self.graph, gradient, {k: 1.0})]
+            if any(degree_in(self.graph, x, {*q, *z, *loads(self.v.tolist()), self.loop.t.index}) for x in seconds):
+                return []
+            rows = [seconds[i : i + len(z)] for i in range(0, len(seconds), len(z))]
+            pairs = [(U, mul(dot(self.z, [dot(row, self.z) for row in rows]), 0.5))]
+            fixed = {k: (x, x) for k, x in self.fixed.items()}
+            P = np.stack([x.reshape(len(z), len(z)) for x in Program(self.graph, seconds).enclosed(fixed, 1)])
+            if inverse_diagonal(*P) is None:
+                return []
+            self.weights = P
+        if not self.same(pairs):
+            return []
         columns = [tangents(self.graph, v_ref, {k: -1.0}) for k in q]
         if any(degree_in(self.graph, x, {*q, self.loop.t.index}) for column in columns for x in column):
             return []
@@ -165,7 +200,8 @@ class Forms:
         if not (np.isfinite(gain).all() and comparison(gain) is not None and self.same(pairs)):
             return []
         self.gain, self.w = gain, w
-        return [self.lemma("w = e' + Lambda e with constant Lambda, and V = 1/2 w . M w", pairs)]
+        claim = "w = e' + Lambda e with constant Lambda, and V = 1/2 w . M w" + " + 1/2 z . P z" * bool(self.z)
+        return [self.lemma(claim, pairs)]
 
     def corrected(self, own: Any, other: Any, model: np.ndarray) -> Any:
         """The bound of V' for a law with a correction - rho D g / sqrt(g . D g + eps^2) of its parameters; or None.
@@ -290,6 +326,21 @@ def comparison(gain: np.ndarray) -> np.ndarray | None:
         shape = np.linalg.solve(C, np.ones(len(C)))
         if (np.diag(gain) > 0.0).all() and (shape > 0.0).all() and (C @ shape > 0.5).all():
             return C
+    return None
+
+
+def inverse_diagonal(low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
+    """Upper bounds of the diagonal of P^-1 for symmetric P between bounds; None unless P is positive definite."""
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        return None
+    P = 0.25 * (low + high + (low + high).T)
+    radius = np.maximum(high - P, P - low) + 1e-15 * len(P) * np.abs(P)
+    with suppress(np.linalg.LinAlgError):
+        W = np.linalg.inv(np.linalg.cholesky(P))
+        error = np.abs(W @ P @ W.T - np.eye(len(P))) + np.abs(W) @ radius @ np.abs(W.T)
+        r = float(error.sum(1).max(initial=0.0)) * (1.0 + 1e-12)
+        if r < 1.0:  # no eigenvalue of W P W^T is below 1 - r
+            return (W**2).sum(0) / (1.0 - r) * (1.0 + 1e-12)
     return None
 
 

@@ -133,7 +133,7 @@ class Inequality:
     def _values(self, lo: np.ndarray, hi: np.ndarray, x_lo: np.ndarray, x_hi: np.ndarray) -> list[Any]:
         """Enclosures of the outputs, pairs of fractions or None, for x in [x_lo, x_hi]."""
         n, arb, saved = self.n, self.arb, self.saved
-        half = n // 2
+        half = len(saved["q_d"])
         q_d, model = [arb(float(x)) for x in saved["q_d"]], [arb(float(x)) for x in saved["model"]]
 
         def interval(a: Any, b: Any, by: Any = None) -> Any:

@@ -13,7 +13,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.testing.evidence import record
 from geomctrl.testing.settings import box_of, budget_of
 from geomctrl.tracing.proofs.identities import degree_in
-from geomctrl.tracing.proofs.interpreted import enclosed
+from geomctrl.tracing.proofs.interpreted import enclosed, valued
 from geomctrl.tracing.proofs.substitution import substituted
 from geomctrl.tracing.symbols import add, mul, neg, sub
 
@@ -38,6 +38,7 @@ from .sliding import sliding_bounds
 PHYSICAL_INERTIAS_NOTE = "each body of the true robot has a positive definite inertia that a rigid body can have"
 STABLE = "so it is stable; attraction also needs LaSalle's theorem: no other motion stays in {which} = 0"
 SLIDING = "V = 1/2 w . M w > 0 where w = e' + Lambda e is not zero, which bounds e"
+SLIDING_ADAPTIVE = "V = 1/2 w . M w + 1/2 z . P z > 0 where w = e' + Lambda e or z is not zero, which bounds e"
 FULL_TURN = float(np.nextafter(2.0 * np.pi, 7.0))  # rad, rounded up
 UNLIKELY_BOXES = 4_000  # budget for an inequality that is probably undecidable
 SHELL_FRACTION = 0.1  # fraction of the box beyond which V and V' must not vanish
@@ -54,7 +55,10 @@ class CertificateRequest(Conditions):
         plant, box, self.budget = plant_of("plant", plant, state=False), box_of(box), budget_of(budget)
         self.run = ProofRunner(self.budget, (CertificateRequest, claim), self.statements)
         robot, times, self.seed = plant.robot, box.times, self.budget.seed
-        arguments.require_autonomous(controller, plant)
+        true = arguments.require_autonomous(controller, plant, adaptive=True)
+        widths = arguments.estimation_errors(box.z, true)
+        if len(true) and outside is not None:
+            raise ArgumentError("outside: expected None for an adaptive law, got a ball; use `rate` and `offset`")
         self.desired = None if box.equilibrium is not None else arguments.moving_reference(controller)
         moving = self.desired is not None
         q_d = np.zeros(robot.nv) if moving else arguments.equilibrium_of(controller, robot, box.equilibrium)
@@ -65,21 +69,23 @@ class CertificateRequest(Conditions):
                 f"outside: expected a ball smaller than the box, got half axes {self.ball.tolist()} and half widths"
                 f" {half.tolist()}: the claim would be empty"
             )
+        half = np.append(half, widths)
         self.rate, self.offset = (
             number(k, x, "not negative", lambda x: x >= 0.0) for k, x in (("rate", rate), ("offset", offset))
         )
         n, t = robot.nv, ([-np.inf], [np.inf]) if times is None else ([times[0]], [times[1]])
         q_lo, q_hi = np.nextafter(q_d - half[:n], -np.inf), np.nextafter(q_d + half[:n], np.inf)
         p_lo, p_hi = arguments.with_others(box, plant, p_lo, p_hi)
-        within = {"q": (q_lo, q_hi), "v": (-half[n:], half[n:]), "p": (p_lo, p_hi), "t": t}
+        v = half[n : 2 * n]
+        within = {"q": (q_lo, q_hi), "v": (-v, v), "z": (-widths, widths), "p": (p_lo, p_hi), "t": t}
         others = box.disturbance is not None, box.friction is not None
         asked = controller, plant, q_d, times is not None
-        self.sliding = self.ball is None and self.offset > 0.0 and self.rate > 0.0
+        self.sliding = self.ball is None and (len(true) > 0 or (self.offset > 0.0 and self.rate > 0.0))
         self.e = equations(*asked, within, moving, *others, self.sliding)
         gain = self.e.gain
         self.sliding = self.sliding and gain is not None
         if self.sliding and gain is not None:  # v = w - Lambda e
-            v = (half[n:] + np.abs(gain) @ half[:n]) * (1.0 + 1e-9)
+            v = (v + np.abs(gain) @ half[:n]) * (1.0 + 1e-9)
             self.e = equations(*asked, {**within, "v": (-v, v)}, moving, *others, True)
             if self.e.gain is None or not np.array_equal(self.e.gain, gain):
                 raise ArgumentError("controller: expected w = e' + Lambda e with one Lambda on the whole box")
@@ -89,16 +95,18 @@ class CertificateRequest(Conditions):
             (p_lo, p_hi), (first, last) = (np.append(x, y) for x, y in zip((p_lo, p_hi), turns)), self.e.times
             p_lo, p_hi = np.append(p_lo, first), np.append(p_hi, last)
         self.box = Boxes(-half[None], half[None], p_lo[None], p_hi[None])
-        validity.compare_with_python(controller, plant, self.e, self.box, self.seed, self.desired)
+        estimates = true if len(true) else None
+        validity.compare_with_python(controller, plant, self.e, self.box, self.seed, self.desired, estimates)
         self.scale = lengths(self.e, half)
         self.name, self.robot, self.domain = (
             type(controller).__name__,
             robot.name,
-            arguments.domain_text(half, robot, parameters),
+            arguments.domain_text(half[: 2 * n], robot, parameters),
         )
         self.domain += f", at times from {times[0]:g} to {times[1]:g} s" if times is not None and self.bounded else ""
         self.domain = self.domain.replace("the equilibrium", "the reference") if moving else self.domain
         self.domain = self.domain.replace("v within", "w = e' + Lambda e within") if self.sliding else self.domain
+        self.domain += f", z within {arguments.numbers_text(widths)} of its true value" if len(true) else ""
         self.domain += "" if box.disturbance is None else f", disturbances up to {box.disturbance} N m"
         self.domain += (
             "" if box.friction is None else f", every coefficient of friction within {100.0 * box.friction:g} %"
@@ -141,7 +149,7 @@ class CertificateRequest(Conditions):
         tasks = {statement: Task(self.bounds(neg(e.value)), self.box, None)}
         if e.potential is not None:
             squares: Any = 0.0
-            for k, d in zip(e.x[e.n :], self.scale[e.n :]):
+            for k, d in zip(e.x[e.n : 2 * e.n], self.scale[e.n :]):
                 squares = add(squares, mul(mul(e.symbol(k), e.symbol(k)), 1.0 / d**2))
             statement = "V = 1/2 w . M w + U(q) > 0 off the equilibrium: U > 0 for other q, and M is positive definite"
             tasks[statement] = Task(self.bounds(neg(add(e.potential, squares))), self.box, None)
@@ -150,7 +158,7 @@ class CertificateRequest(Conditions):
     def positive(self) -> Claim:
         """V > 0 for all parameters; otherwise, if M is a term of V, for robots with a positive definite M."""
         if self.sliding:
-            return Claim(SLIDING, PROVED, assumes=self.positive_inertias())
+            return Claim(SLIDING_ADAPTIVE if self.e.weights.size else SLIDING, PROVED, assumes=self.positive_inertias())
         e, box, max_boxes = self.e, self.box, self.budget.boxes
         (statement, task), *others = self.positive_tasks().items()
         size, shell = self.size(task.bounds), SHELL_FRACTION * box.hi[0]
@@ -224,16 +232,18 @@ class CertificateRequest(Conditions):
         e, box, F, robots = self.e, self.box, self.e.plus(self.rate), self.e.robots
         if all((p[0, robots] == e.model[robots]).all() for p in (box.p_lo, box.p_hi)):
             (F,) = substituted(e.graph, [F], dict.fromkeys(e.errors[robots], 0.0))
-        angles = [*e.angles, *[None] * e.n]
+        angles = [*e.angles, *[None] * (len(e.x) - e.n)]
         felt = [bool(degree_in(e.graph, F, {k, k if x is None else x})) for k, x in zip(e.x, angles)]
         if all(felt) or not any(felt):
             return None
-        for k, origin, d, feels in zip(e.x, [*e.q_d.tolist(), *[0.0] * e.n], self.scale, felt):
+        for k, origin, d, feels in zip(e.x, [*e.q_d.tolist(), *[0.0] * (len(e.x) - e.n)], self.scale, felt):
             if not feels:
                 off = sub(e.symbol(k), origin)
                 F = sub(F, mul(mul(off, off), 1.0 / d**2))
-        names = ", ".join(f"{'qv'[i >= e.n]}[{i % e.n}]" for i, feels in enumerate(felt) if feels)
-        which = "v" if felt == [False] * e.n + [True] * e.n else names
+        letter = "w" if self.sliding else "v"
+        groups = [("q", range(e.n)), (letter, range(e.n, 2 * e.n)), ("z", range(2 * e.n, len(e.x)))]
+        names = ", ".join(f"{name}[{i - group[0]}]" for name, group in groups for i in group if felt[i])
+        which = letter if [i for i, feels in enumerate(felt) if feels] == list(groups[1][1]) else names
         proof = self.proof(f"V' <= 0, and V' < 0 wherever {which} is not zero", Task(self.bounds(F), box, None))
         if proof.status == PROVED:
             proof.needs = STABLE.format(which=which)
@@ -268,14 +278,17 @@ class CertificateRequest(Conditions):
         e = self.e
         t = float(p[-1]) if e.timed else None
         q, v = (e.q_d, 0.0) if self.desired is None else self.desired(0.0 if t is None else t)[:2]
-        return Violation(q + x[: e.n], v + e.velocities(x), p[e.robots].reshape(-1, 10), excess, t)
+        z = None
+        if len(x) > 2 * e.n:
+            z = x[2 * e.n :] + valued(e.graph, e.loop.extra["estimated"], e.at(x[None], p[None]), 1)[0]
+        return Violation(q + x[: e.n], v + e.velocities(x), p[e.robots].reshape(-1, 10), excess, t, z)
 
     def levels(self, certificate: LyapunovCertificate) -> None:
         if self.sliding:
             bounds = certificate.sliding = sliding_bounds(self.e, self.box)
             if bounds is not None:
                 certificate.level, ends = bounds.level(self.box.hi[0]), self.ends_in()
-                certificate.ends_in = ends if ends < certificate.level else None
+                certificate.ends_in = ends if certificate.proved and ends < certificate.level else None
             return
         level = least_on_boundary(self.bounds(neg(lower_value(self.e, self.box))), self.box)
         certificate.level, ends = level or None, self.ends_in()

@@ -132,7 +132,7 @@ def zero_on_surface(e: Equations, F: Any, x: np.ndarray, half: np.ndarray) -> np
     F is quadratic in v and has its extremum in v on a surface v = w(q). F(q, w(q)) = 0 may be an identity. The result
     is None if it is not, or if the surface is not reached between x and the equilibrium.
     """
-    v = e.x[e.n :]
+    v = e.x[e.n : 2 * e.n]
     model = dict(
         zip([*e.parameters[e.robots], *e.errors[e.robots]], [*e.model[e.robots].tolist(), *[0.0] * len(e.model)])
     )
@@ -151,7 +151,7 @@ def zero_on_surface(e: Equations, F: Any, x: np.ndarray, half: np.ndarray) -> np
         point = e.at(x[None], e.model[None]) | {
             k: e.q_d[i] + x[i : i + 1] for i, k in enumerate(e.angles) if k is not None
         }
-        state = np.append(x[: e.n], valued(e.graph, w, point, 1)[0])
+        state = np.concatenate([x[: e.n], valued(e.graph, w, point, 1)[0], x[2 * e.n :]])
         if np.isfinite(state).all() and (np.abs(state) < half).all():
             return state if state.any() else None
         x = 0.5 * x

@@ -17,40 +17,42 @@ from geomctrl.tracing.proofs.interpreted import Program
 from geomctrl.tracing.proofs.substitution import substituted
 
 from .equations import Equations
-from .forms import comparison
+from .forms import comparison, inverse_diagonal
 from .quadratic import Boxes, inputs, perron
 
 MARGIN = 1e-9  # relative: covers rounding, and makes inequalities strict
 CLOSE = 1.1  # precision of sigma^2
-MAX_PARTS, CHUNK = 4_000, 512
+MAX_PARTS, CHUNK = 200_000, 512
 
 
 @dataclass(frozen=True)
 class SlidingBounds:
-    """Bounds of w and e where V <= level: r = sigma sqrt(2 level), |e| <= shape sqrt(2 level)."""
+    """Bounds of w, e and z where V <= level: r = sigma sqrt(2 level), |e| <= shape sqrt(2 level), likewise for z."""
 
     sigma: np.ndarray
     shape: np.ndarray
+    estimates: np.ndarray
 
     def errors(self, level: float) -> np.ndarray:
         """The bounds (nv,) of |e|."""
         return self.shape * np.sqrt(2.0 * level) * (1.0 + MARGIN)
 
     def level(self, half: np.ndarray) -> float:
-        """The largest level at which (e, w) is in the box with these half widths (2 nv,)."""
-        sizes = np.concatenate([self.errors(0.5), self.sigma])
+        """The largest level at which (e, w, z) is in the box with these half widths."""
+        sizes = np.concatenate([self.errors(0.5), self.sigma, self.estimates])
         return 0.5 * float((half / sizes).min()) ** 2 * (1.0 - MARGIN)
 
 
 def sliding_bounds(e: Equations, box: Boxes) -> SlidingBounds | None:
     """The bounds for all states of the box, all times and parameters; None if none are found."""
     squares = _largest_inverses(e, box)
-    C = None if e.gain is None else comparison(e.gain)
-    if C is None or not np.isfinite(squares).all():
+    C, estimates = None if e.gain is None else comparison(e.gain), inverse_diagonal(*e.weights)
+    if C is None or estimates is None or not np.isfinite(squares).all():
         return None
     sigma = np.sqrt(squares) * (1.0 + MARGIN)
     shape = np.linalg.solve(C, sigma) * (1.0 + MARGIN)
-    return SlidingBounds(sigma, shape) if (shape > 0.0).all() and (C @ shape > sigma).all() else None
+    estimates = np.sqrt(estimates) * (1.0 + MARGIN)
+    return SlidingBounds(sigma, shape, estimates) if (shape > 0.0).all() and (C @ shape > sigma).all() else None
 
 
 def _largest_inverses(e: Equations, box: Boxes) -> np.ndarray:
@@ -71,7 +73,8 @@ def _largest_inverses(e: Equations, box: Boxes) -> np.ndarray:
     slopes += [x for k in angles for x in tangents(e.graph, ends, {k: 1.0})]
     M, rates, whole = Program(e.graph, ends), Program(e.graph, slopes), inputs(e, box, box.lo, box.hi)
 
-    def diagonals(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    def diagonals(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(Upper bounds (boxes, n), how much each angle's width contributes to them (boxes, angles))."""
         point = 0.5 * (low + high)
         ranges = [{k: (x[:, i], y[:, i]) for i, k in enumerate(angles)} for x, y in ((point, point), (low, high))]
         ends = [p.enclosed({**whole, **r}, len(low)) for p, r in zip((M, rates), ranges)]
@@ -87,27 +90,27 @@ def _largest_inverses(e: Equations, box: Boxes) -> np.ndarray:
         W = np.linalg.inv(np.linalg.cholesky(middle[:, 0]))[:, None]
         size, V = np.abs(W), W.swapaxes(2, 3)
         at_middle = np.abs(W @ middle @ V - np.eye(n) * (np.arange(middle.shape[1]) == 0)[:, None, None])
-        cover = ((at_middle + size @ off @ size.swapaxes(2, 3)) * weights).sum(1)
+        parts = (at_middle + size @ off @ size.swapaxes(2, 3)) * weights
+        cover = parts.sum(1)
         u = perron(cover, np.ones(n))
         r = (np.einsum("bij,bj->bi", cover, u) / u).max(1) * (1.0 + MARGIN) + MARGIN
         squares = np.einsum("bij,bij->bj", W[:, 0], W[:, 0]) / np.maximum(1.0 - r, 1e-300)[:, None] * (1.0 + MARGIN)
-        return np.where((good & (r < 1.0))[:, None], squares, np.inf)
+        squares = np.where((good & (r < 1.0))[:, None], squares, np.inf)
+        return squares, np.einsum("bi,bkij,bj->bk", u, parts[:, parts.shape[1] - len(angles) :], u)
 
     low, high = (np.array([[float(np.ravel(whole[k][end])[0]) for k in angles]]) for end in (0, 1))
-    seen, largest, count = np.zeros(n), np.zeros(n), 0
-    while len(low):
-        now, rest = (low[-CHUNK:], high[-CHUNK:]), (low[:-CHUNK], high[:-CHUNK])
-        count += len(now[0])
-        middle, above = 0.5 * (now[0] + now[1]), diagonals(*now)
-        seen = np.maximum(seen, diagonals(middle, middle).max(0))
-        wide = (above > CLOSE * seen).any(1) & (now[1] > now[0]).any(1) & (count < MAX_PARTS)
-        largest = np.maximum(largest, above[~wide].max(0, initial=0.0))
-        (low, high), middle = (x[wide] for x in now), middle[wide]
-        upper, lower = high.copy(), low.copy()
-        if len(low):
-            rows, sides = np.arange(len(low)), np.argmax(high - low, axis=1)
-            upper[rows, sides] = lower[rows, sides] = middle[rows, sides]
-        low, high = np.concatenate([rest[0], low, lower]), np.concatenate([rest[1], upper, high])
-        if not np.isfinite(largest).all():
-            break
-    return largest * (1.0 + MARGIN)
+    seen, count, (above, effects) = np.zeros(n), 0, diagonals(low, high)
+    while (above > CLOSE * seen).any() and count < MAX_PARTS and angles:
+        order = np.argsort((above / np.maximum(seen, 1e-300)).max(1), kind="stable")
+        rest, now = order[:-CHUNK], order[-CHUNK:]
+        sides, rows, middle = np.argmax(effects[now], axis=1), np.arange(len(now)), 0.5 * (low[now] + high[now])
+        seen = np.maximum(seen, diagonals(middle, middle)[0].max(0))
+        lower, upper = low[now], high[now]
+        lower[rows, sides] = upper[rows, sides] = middle[rows, sides]
+        halves = np.concatenate([low[now], lower]), np.concatenate([upper, high[now]])
+        fresh = diagonals(*halves)
+        low, high, above, effects = (
+            np.concatenate([x[rest], y]) for x, y in zip((low, high, above, effects), (*halves, *fresh))
+        )
+        count += len(halves[0])
+    return above.max(0) * (1.0 + MARGIN)

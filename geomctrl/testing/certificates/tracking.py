@@ -27,7 +27,7 @@ from geomctrl.tracing.proofs.interpreted import Program
 from geomctrl.tracing.proofs.substitution import substituted
 from geomctrl.tracing.symbols import Symbol, add, is_symbol, mul, sub
 
-from .decided import decided, with_symbols
+from .decided import decided, replaced, with_symbols
 
 DESIRED = 11  # further array of the graph: q_d, q_d' and q_d''
 SLIDING = 12  # further array of the graph: w
@@ -115,6 +115,15 @@ def in_errors(loop: TracedClosedLoop) -> tuple[TracedClosedLoop, Pairs]:
     return replace(loop, value=value, rate=rate, field=field, extra={**extra, "desired": desired}, good=good), pairs
 
 
+def in_estimation_errors(loop: TracedClosedLoop) -> TracedClosedLoop:
+    """The loop whose state z is z - z_true, with the true parameters of its extra "estimated", which are constant."""
+    z = loop.split(loop.y)[2]
+    if loop.displacement is not None:
+        raise ArgumentError("controller: expected a state z that is a vector")
+    true = zip(z.tolist(), loop.extra["estimated"], strict=True)
+    return replaced(loop, {x.index: add(x, y) for x, y in true})
+
+
 def in_sliding_variables(
     loop: TracedClosedLoop, x: list[int], w_own: list[Any], q_d: np.ndarray, gain: np.ndarray, ends: list[Any]
 ) -> tuple[list[int], list[Any], TracedClosedLoop]:
@@ -136,7 +145,7 @@ def in_sliding_variables(
     ends, value, rate, slope, field, good = with_symbols(parts, lambda y: moved[y.index])
     loop = replace(loop, value=value, rate=rate, field=field, good=good)
     loop.__dict__["slope"] = slope  # the derivative along the field of (q, v), a cached property
-    return [*x[:n], *loads(w)], ends, loop
+    return [*x[:n], *loads(w), *x[2 * n :]], ends, loop
 
 
 def _has(graph: Any, x: Any, inputs: Any) -> bool:

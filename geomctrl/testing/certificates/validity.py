@@ -40,9 +40,9 @@ ROUNDING_TOLERANCE = 1e-7  # relative difference (absolute below 1) that roundin
 
 
 def compare_with_python(
-    controller: Any, plant: Plant, equations: Any, box: Any, seed: int, desired: Any = None
+    controller: Any, plant: Plant, equations: Any, box: Any, seed: int, desired: Any = None, true: Any = None
 ) -> None:
-    """Raise UntraceableError if V, the promised rate or the accelerations of the loop differ from Python.
+    """Raise UntraceableError if V, the promised rate, the accelerations or z_rate of the loop differ from Python.
 
     Compared at the corners, the equilibrium and random states of the box, each at its own time. Where Python raises,
     the traced loop must have no value, which refutes claims about that state.
@@ -61,10 +61,13 @@ def compare_with_python(
     p = np.tile(np.append(plant.robot.parameters.ravel(), torques), (STATES, 1))
     values = {**e.at(x, np.column_stack([p, t]) if e.timed else p), e.loop.t.index: t}
     exists = 1.0 if e.loop.good is True else where(e.loop.good, 1.0, math.nan)
-    traced = valued(e.graph, [exists, e.loop.value, e.loop.rate, *e.loop.field[e.n : 2 * e.n]], values, STATES)
-    traced = traced[:, 1:] * traced[:, :1] + np.column_stack([np.zeros((STATES, 2)), a])
+    traced = valued(e.graph, [exists, e.loop.value, e.loop.rate, *e.loop.field[e.n : len(e.x)]], values, STATES)
     names = ["V", "the promised rate", *(f"vdot[{i}]" for i in range(e.n))]
-    rows = [_called(controller, plant, *state) for state in zip(t, q, v)]
+    names += [f"z_rate[{i}]" for i in range(len(e.x) - 2 * e.n)]
+    traced = traced[:, 1:] * traced[:, :1]
+    traced[:, 2 : 2 + e.n] += a
+    z = [None] * STATES if true is None else true + x[:, 2 * e.n :]
+    rows = [_called(controller, plant, *state) for state in zip(t, q, v, z)]
     called = np.array([[np.nan] * len(names) if isinstance(row, Exception) else row for row in rows])
     size = np.maximum(np.abs(called).max(0, initial=0.0, where=np.isfinite(called)), 1.0)
     good = (np.abs(traced - called) <= ROUNDING_TOLERANCE * size) | (np.isnan(traced) & np.isnan(called))
@@ -77,21 +80,23 @@ def compare_with_python(
         )
 
 
-def _called(controller: Any, plant: Plant, t: float, q: np.ndarray, v: np.ndarray) -> list[float] | Exception:
-    """(V, promised rate, vdot), or what Python raises."""
+def _called(controller: Any, plant: Plant, t: float, q: np.ndarray, v: np.ndarray, z: Any) -> list[float] | Exception:
+    """(V, promised rate, vdot, z_rate), or what Python raises."""
     t = float(t)
     try:
         with np.errstate(all="ignore"):
-            V, rate = controller.lyapunov(t, q, v, None, plant)
-            vdot = plant.acceleration(t, q, v, controller(t, q, v, None).tau)
+            V, rate = controller.lyapunov(t, q, v, z, plant)
+            tau, z_rate, *_ = controller(t, q, v, z)
+            vdot = plant.acceleration(t, q, v, tau)
     except Exception as error:  # the law may raise anything outside its domain
         return error
-    return [float(V), float(rate), *np.asarray(vdot, float).tolist()]
+    rates = np.zeros(0) if z is None else np.asarray(z_rate, float).ravel()
+    return [float(V), float(rate), *np.asarray(vdot, float).tolist(), *rates.tolist()]
 
 
 def vanishes(e: Any, V: Any, p_lo: np.ndarray, p_hi: np.ndarray) -> bool:
     """Whether V is shown to be zero at the equilibrium for all parameters: an identity, or by intervals."""
-    rest = dict(zip(e.x, [*e.q_d.tolist(), *[0.0] * e.n]))
+    rest = dict(zip(e.x, [*e.q_d.tolist(), *[0.0] * (len(e.x) - e.n)]))
     fixed = {k: x for k, x, y in zip(e.parameters, p_lo[0].tolist(), p_hi[0].tolist()) if x == y}
     numbers = {tuple(e.graph.nodes[k][1:]): x for k, x in {**e.numbers, **rest, **fixed}.items()}
     if identical(e.graph, [(V, 0.0)], numbers):
@@ -102,7 +107,7 @@ def vanishes(e: Any, V: Any, p_lo: np.ndarray, p_hi: np.ndarray) -> bool:
 
 def at_rest(e: Any, ends: list[Any], p_lo: np.ndarray, p_hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Bounds of expressions of the unchanged loop, at the equilibrium."""
-    zero = np.zeros((1, 2 * e.n))
+    zero = np.zeros((1, len(e.x)))
     low, high = (e.at(zero, p) for p in (p_lo, p_hi))
     later = {e.loop.t.index: (0.0, np.inf)} if e.phases else {}
     return Program(e.graph, ends, branches=True).enclosed({k: (low[k], high[k]) for k in low} | later, 1)
