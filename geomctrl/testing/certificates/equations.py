@@ -159,9 +159,7 @@ def equations(
     plant = apart(plant, disturbed, rubbing)
     as_traced = trace_closed_loop(plant, controller, _moving if moving else _further)
     pushes, rubs = as_traced.extra.pop("torques"), as_traced.extra.pop("friction")
-    declared = dict(zip(loads(as_traced.extra.pop("declared")), as_traced.extra["parameters"]))
-    as_traced, adaptive = replaced(as_traced, declared), as_traced.split(as_traced.y)[2] is not None
-    as_traced = in_estimation_errors(as_traced) if adaptive else as_traced
+    as_traced, adaptive = _with_true_parameters(as_traced), as_traced.split(as_traced.y)[2] is not None
     as_traced.extra["others"] = [*(pushes if disturbed else []), *(rubs if rubbing else [])]
     as_traced, pairs = in_errors(as_traced) if moving else (as_traced, [])
     loop = as_traced if within is None else decided(as_traced, within)
@@ -213,6 +211,12 @@ def equations(
         loads([graph.load(INVERSE, k) for k in range(len(mass))]), forms.monotone, form, lemmas, as_traced,
         timed, times, places, gain, inertia, phases, forms.weights,
     )  # fmt: skip
+
+
+def _with_true_parameters(loop: TracedClosedLoop) -> TracedClosedLoop:
+    """The loop with one symbol for each true parameter, and with errors of estimates as its state z."""
+    loop = replaced(loop, dict(zip(loads(loop.extra.pop("declared")), loop.extra["parameters"])))
+    return loop if loop.split(loop.y)[2] is None else in_estimation_errors(loop)
 
 
 def _separate_angles(forms: Forms, nodes: list[int]) -> tuple[dict[int, Any], list[int | None]]:

@@ -103,15 +103,19 @@ class CertificateRequest(Conditions):
             robot.name,
             arguments.domain_text(half[: 2 * n], robot, parameters),
         )
+        self.describe(box, times, moving, widths)
+        self.everywhere = self.ball is None and self.offset == 0.0
+
+    def describe(self, box: Any, times: Any, moving: bool, widths: np.ndarray) -> None:
+        """Add what else the claim is about to the text of its domain."""
         self.domain += f", at times from {times[0]:g} to {times[1]:g} s" if times is not None and self.bounded else ""
         self.domain = self.domain.replace("the equilibrium", "the reference") if moving else self.domain
         self.domain = self.domain.replace("v within", "w = e' + Lambda e within") if self.sliding else self.domain
-        self.domain += f", z within {arguments.numbers_text(widths)} of its true value" if len(true) else ""
+        self.domain += f", z within {arguments.numbers_text(widths)} of its true value" if len(widths) else ""
         self.domain += "" if box.disturbance is None else f", disturbances up to {box.disturbance} N m"
         self.domain += (
             "" if box.friction is None else f", every coefficient of friction within {100.0 * box.friction:g} %"
         )
-        self.everywhere = self.ball is None and self.offset == 0.0
 
     def certificate(self, claims: list[Claim]) -> LyapunovCertificate:
         if not self.is_zero_at_rest():

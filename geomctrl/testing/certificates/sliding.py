@@ -7,6 +7,7 @@ If |w| <= r in the limit, then |e| <= C^-1 r in the limit (comparison lemma; C i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,8 +100,14 @@ def _largest_inverses(e: Equations, box: Boxes) -> np.ndarray:
         return squares, np.einsum("bi,bkij,bj->bk", u, parts[:, parts.shape[1] - len(angles) :], u)
 
     low, high = (np.array([[float(np.ravel(whole[k][end])[0]) for k in angles]]) for end in (0, 1))
-    seen, count, (above, effects) = np.zeros(n), 0, diagonals(low, high)
-    while (above > CLOSE * seen).any() and count < MAX_PARTS and angles:
+    return _largest(diagonals, low, high)
+
+
+def _largest(diagonals: Callable, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The largest of the bounds on a box, divided where they are largest."""
+    above, effects = diagonals(low, high)
+    seen, count = np.zeros(above.shape[1]), 0
+    while (above > CLOSE * seen).any() and count < MAX_PARTS and low.size:
         order = np.argsort((above / np.maximum(seen, 1e-300)).max(1), kind="stable")
         rest, now = order[:-CHUNK], order[-CHUNK:]
         sides, rows, middle = np.argmax(effects[now], axis=1), np.arange(len(now)), 0.5 * (low[now] + high[now])
