@@ -154,8 +154,7 @@ def equations(
     w = e' + Lambda e. Raises UntraceableError if the loop can not be traced, has no V, or if V or V' depend on time and
     the box has no times.
     """
-    torques = preloads(plant) if disturbed else np.zeros(0)
-    others = np.append(torques, plant.friction_parameters if rubbing else [])
+    others = np.append(preloads(plant) if disturbed else [], plant.friction_parameters if rubbing else [])
     plant = apart(plant, disturbed, rubbing)
     as_traced = trace_closed_loop(plant, controller, _moving if moving else _further)
     pushes, rubs = as_traced.extra.pop("torques"), as_traced.extra.pop("friction")
