@@ -188,6 +188,14 @@ def recheck(
     -----
     The check uses the arithmetic of python-flint with more digits than floating-point numbers, and shares no code with
     the search. It checks the claim in the file; that its code is that of your function is not checked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import testing
+    >>> proof = testing.certify(lambda x: np.sin(x[0]) - x[0], [(0.0, 3.0)])
+    >>> bool(testing.recheck(proof))
+    True
     """
     processes = count("processes", processes, 1)
     with progress_function(progress, "checking") as report:

@@ -27,6 +27,15 @@ class ClosedLoop(NamedTuple):
     ----------
     controller : Controller
     plant : Plant
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> loop = gc.testing.ClosedLoop(gc.controllers.PDGravity(arm, [0.5, 0.2]), gc.Plant(arm))
+    >>> gc.testing.assert_lyapunov(*loop, search=200, runs=0)
+    >>> loop.simulate(t_end=0.2, q0=[0.4, 0.2], v0=[0.0, 0.0]).ok
+    True
     """
 
     controller: Any

@@ -71,6 +71,16 @@ def assert_contracting(
     Notes
     -----
     States are searched; nothing is proved. The Jacobian of the loop is exact if the loop can be traced.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> law = gc.controllers.ComputedTorque(arm, gc.references.hold(arm, [0.5, 0.2]), kp=4.0, kd=4.0)
+    >>> A = np.array([[0.0, 1.0], [-4.0, -4.0]])  # of the error of each joint
+    >>> P = np.kron([[5.0, 2.0], [2.0, 2.0]], np.eye(2))
+    >>> gc.testing.assert_contracting(law, arm, P, 0.3, search=200)
     """
     rate, rtol = number("rate", rate), tolerance("rtol", rtol)
     problem = SearchProblem(controller, plant, region, search, seed)
@@ -107,6 +117,16 @@ def contraction_rate(
     -------
     float
         [1/s]. An upper estimate; negative if the distance of neighbouring motions grows somewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> law = gc.controllers.ComputedTorque(arm, gc.references.hold(arm, [0.5, 0.2]), kp=4.0, kd=4.0)
+    >>> P = np.kron([[5.0, 2.0], [2.0, 2.0]], np.eye(2))
+    >>> round(gc.testing.contraction_rate(law, arm, P, search=200), 2)
+    0.98
     """
     problem = SearchProblem(controller, plant, region, search, seed)
     return -problem.largest(Variations(problem.controller, problem.plant, metric).growth, "contraction").value

@@ -177,6 +177,15 @@ def lyapunov_at(controller: Any, plant: Plant | Any, t: float, q: Any, v: Any, z
     ------
     ArgumentError
         If the state does not fit, or if the time is negative.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> law = gc.controllers.PDGravity(arm, [0.5, 0.2], kp=50.0, kd=10.0)
+    >>> V, promised, actual, error = gc.testing.lyapunov_at(law, arm, 0.0, [0.4, 0.2], [0.1, 0.0])
+    >>> round(promised, 9), abs(actual - promised) < 1e-6  # -kd |v|^2
+    (-0.1, True)
     """
     plant = plant_of("plant", plant, state=False)
     require_controller(controller)

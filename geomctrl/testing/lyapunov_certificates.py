@@ -143,6 +143,15 @@ def region_of_attraction(
     -----
     The search starts at the level of the lowest sampled violation and decreases in steps of a few per cent until a
     level is proved.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> law = gc.controllers.PDGravity(arm, [0.0, 0.0], kp=50.0, kd=20.0, strict=True)
+    >>> certificate = gc.testing.region_of_attraction(law, arm, (0.1, 0.4))
+    >>> certificate.proved, certificate.level > 0
+    (True, True)
     """
     if box_of(box).times is not None:
         raise ArgumentError(f"box: expected a Box without `times`, because those end, got {shown(box)}")

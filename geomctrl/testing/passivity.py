@@ -77,6 +77,12 @@ def assert_passive_port(
     Notes
     -----
     dS/dt is affine in u, so that the worst u at a state has a closed form. The search is over states.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> gc.testing.assert_passive_port(gc.controllers.PDGravity(arm, [0.5, 0.2]), arm, search=200)
     """
     port = port_of(port)
     problem, flow = _problem_of(controller, plant, storage, port, region, search, seed)
@@ -131,6 +137,14 @@ def passivity_index(
     ------
     ArgumentError
         For invalid arguments.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> law = gc.controllers.PDGravity(arm, [0.5, 0.2], kp=50.0, kd=10.0)
+    >>> round(gc.testing.passivity_index(law, arm, search=200).rho, 3)  # the damping kd
+    10.0
     """
     port = port_of(port)
     problem, flow = _problem_of(controller, plant, storage, port, region, search, seed)

@@ -192,6 +192,16 @@ def robots(
     ------
     ArgumentError
         For missing or unknown `kinds` and for `max_bodies` below one.
+
+    Examples
+    --------
+    >>> from hypothesis import HealthCheck, given, settings
+    >>> from geomctrl import testing
+    >>> @settings(max_examples=5, database=None, suppress_health_check=list(HealthCheck))
+    ... @given(testing.robots(["revolute", "prismatic"], max_bodies=2))
+    ... def test_mass_matrix(robot):
+    ...     assert robot.mass_matrix(robot.neutral()).shape == (robot.nv, robot.nv)
+    >>> test_mass_matrix()
     """
     st = _strategies()
     kinds, max_bodies, chain = known_kinds(kinds), count("max_bodies", max_bodies, 1), flag("chain", chain)
@@ -236,6 +246,18 @@ def states(robot: Robot, velocities: int = 1) -> SearchStrategy[tuple[np.ndarray
     -------
     SearchStrategy
         A hypothesis strategy.
+
+    Examples
+    --------
+    >>> from hypothesis import given, settings
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> @settings(max_examples=5, database=None)
+    ... @given(gc.testing.states(arm))
+    ... def test_sizes(state):
+    ...     q, v = state
+    ...     assert q.shape == v.shape == (2,)
+    >>> test_sizes()
     """
     require_robot("robot", robot)
     vector = _vectors(robot)

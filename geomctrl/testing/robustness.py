@@ -138,6 +138,16 @@ def worst_case(
     ------
     ArgumentError
         For invalid arguments, an interval that is empty or not finite, and a `make` that returns no loop.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> def make(point):
+    ...     return arm.with_payload(point["payload"]), gc.controllers.PDGravity(arm, [0.5, 0.2])
+    >>> result = gc.testing.worst_case(make, {"payload": (0.0, 1.0)}, points=1, search=50)
+    >>> result.worst.worst > 0  # V grows near the goal: the law does not know the payload
+    True
     """
     function("make", make, "make(point) of a mapping of parameters", 1)
     box, points, seed = _checked(over), count("points", points), count("seed", seed)
@@ -193,6 +203,14 @@ def assert_robust(
         With parameters, state and table.
     ArgumentError
         For invalid arguments.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> def make(point):
+    ...     return gc.Plant(arm, gc.Friction(point["viscous"])), gc.controllers.PDGravity(arm, [0.5, 0.2])
+    >>> result = gc.testing.assert_robust(make, {"viscous": (0.0, 0.5)}, points=1, search=50, limit=1e-6)
     """
     limit = number("limit", limit)
     result = worst_case(make, over, measure, **options)

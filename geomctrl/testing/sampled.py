@@ -87,6 +87,13 @@ def assert_sampled(
     -----
     Each evaluation of the search simulates the true plant over the horizon, with constant command and z rate, in steps
     of control_dt / 4.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> law = gc.controllers.PDGravity(arm, [0.5, 0.2], kp=50.0, kd=20.0, strict=True)
+    >>> gc.testing.assert_sampled(law, arm, 0.001, search=100)
     """
     period = _seconds("control_dt", control_dt)
     level, rtol = number("level", level, "a number >= 0", lambda x: x >= 0.0), tolerance("rtol", rtol)
@@ -139,6 +146,14 @@ def sampled_level(
     -----
     The search starts where the loop settles from rest, much closer to the equilibrium than random states, and increases
     the level by at least 2 % each time.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> law = gc.controllers.PDGravity(arm, [0.5, 0.2], kp=50.0, kd=20.0, strict=True)
+    >>> gc.testing.sampled_level(law, arm, 0.001, search=50)
+    0.0
     """
     period = _seconds("control_dt", control_dt)
     problem, typical = _problem_of(controller, plant, region, search, seed)
@@ -197,6 +212,14 @@ def largest_control_dt(
     The period is found by bisection. States that violate the claim at one period are tested first at the next. The
     result is confirmed at eight shorter periods, evenly spaced in the logarithm; if one fails, the search continues
     below it.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> law = gc.controllers.PDGravity(arm, [0.5, 0.2], kp=50.0, kd=20.0, strict=True)
+    >>> 0.001 < gc.testing.largest_control_dt(law, arm, search=50) < 0.2
+    True
     """
     low, high = _seconds("shortest", shortest), _seconds("longest", longest)
     if not low < high:

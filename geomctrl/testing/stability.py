@@ -69,6 +69,13 @@ def assert_exponential(
     -----
     If V is bounded from both sides by squares of the distance from the equilibrium, that distance decreases like
     exp(-rate t) (Khalil 2002, theorem 4.10).
+
+    Examples
+    --------
+    >>> from geomctrl import controllers, models, references, testing
+    >>> arm = models.two_link()
+    >>> law = controllers.Passivity(arm, references.hold(arm, [0.5, 1.0]), strict=True)
+    >>> testing.assert_exponential(law, arm, 0.1, search=200, runs=0)
     """
     rate, rtol = number("rate", rate, "a positive number [1/s]", lambda x: x > 0.0), tolerance("rtol", rtol)
     runs = runs_of(runs, Runs())
@@ -195,6 +202,14 @@ def assert_input_to_state_stable(
     V' is affine in d, so that the worst d of each size has a closed form; the search is over states. Along runs the
     test is V(t) <= V(0) + the integral of share W + gamma, and the ultimate bound V(t) <= max(V(0), gamma / decay) if
     W <= -decay V / share with decay > 0 at all states found.
+
+    Examples
+    --------
+    >>> from geomctrl import controllers, models, references, testing
+    >>> arm = models.two_link()
+    >>> law = controllers.Passivity(arm, references.hold(arm, [0.5, 1.0]), strict=True)
+    >>> gain = testing.input_to_state_gain(law, arm, search=200).gain
+    >>> testing.assert_input_to_state_stable(law, arm, 2.0 * gain, search=200, runs=0)
     """
     gamma = gain if callable(gain) else _quadratic(number("gain", gain, "a number >= 0", lambda x: x >= 0.0))
     problem, flow, largest, share = _disturbed(controller, plant, port, share, region, search, seed)
@@ -254,6 +269,15 @@ def input_to_state_gain(
     -------
     InputToState
         `gain`, a lower estimate, infinite if V' > share W without a disturbance; and `decay`.
+
+    Examples
+    --------
+    >>> from geomctrl import controllers, models, references, testing
+    >>> arm = models.two_link()
+    >>> law = controllers.Passivity(arm, references.hold(arm, [0.5, 1.0]), strict=True)
+    >>> result = testing.input_to_state_gain(law, arm, search=200)
+    >>> 0 < result.gain < float("inf"), result.decay > 0
+    (True, True)
     """
     problem, flow, largest, share = _disturbed(controller, plant, port, share, region, search, seed)
     floor = NEGLIGIBLE * problem.typical(lambda x: flow.at(x).slope)

@@ -179,6 +179,15 @@ def largest_certified_control_dt(
     ------
     ArgumentError
         If the claim is not proved at `shortest`, and as `certify_sampled`.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> law = gc.controllers.PDGravity(arm, [0.0, 0.0], kp=50.0, kd=20.0, strict=True)
+    >>> box, core = (0.05, 0.2), (0.04, 0.16)
+    >>> gc.testing.largest_certified_control_dt(law, arm, box, outside=core, shortest=0.001, longest=0.00105)
+    0.00105
     """
     low, high = _seconds("shortest", shortest), _seconds("longest", longest)
     if not low < high:

@@ -93,6 +93,23 @@ class Tube:
         Duration of the computation [s].
     interrupted : bool
         Whether an interrupt ended the computation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> rod = gc.inertia.from_com(1.0, (0.0, 0.0, -0.5), np.diag([0.08, 0.08, 1e-4]))
+    >>> pendulum = gc.Robot.build([gc.Body("rod", None, gc.Joint.revolute((0, 1, 0)), None, rod)])
+    >>> law = lambda t, q, v, z: gc.Command(-2.0 * v)
+    >>> tube = gc.testing.reach(pendulum, law, ([0.1, 0.0], [0.2, 0.0]), 0.1)
+    >>> lower, upper = tube.box(0.0)
+    >>> print(lower, upper)
+    [0.1 0. ] [0.2 0. ]
+    >>> bool(tube.inside(([0.0, -1.0], [0.2, 0.0]), time=0.1)), bool(tube.stays("q[0]", upper=0.25))
+    (True, True)
+    >>> print(tube.summary().partition(" (")[0])
+    All motions of robot  ·  function from a box of 1 dimensions are enclosed until 0.1 s
+    >>> figure = tube.plot(["q[0]"])
     """
 
     equations: LoopEquations = field(repr=False)
