@@ -197,7 +197,7 @@ def robots(
     --------
     >>> from hypothesis import HealthCheck, given, settings
     >>> from geomctrl import testing
-    >>> @settings(max_examples=5, database=None, suppress_health_check=list(HealthCheck))
+    >>> @settings(max_examples=5, database=None, deadline=None, suppress_health_check=list(HealthCheck))
     ... @given(testing.robots(["revolute", "prismatic"], max_bodies=2))
     ... def test_mass_matrix(robot):
     ...     assert robot.mass_matrix(robot.neutral()).shape == (robot.nv, robot.nv)
