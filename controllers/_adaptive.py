@@ -100,6 +100,16 @@ class AdaptiveSliding(ModelBased):
         -------
         Controller
             Lambda and K = kappa_i D_i as for `Passivity`; the fastest `rate` that a step can follow; zero friction.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> from geomctrl.control.tuning import Tuning, design
+        >>> robot = gc.models.two_link()
+        >>> hold = gc.references.hold(robot, [0.0, 0.0])
+        >>> law = gc.controllers.Composite.tuned(Tuning(robot, hold, design(robot), seconds=1.0))
+        >>> law.K.shape
+        (2, 2)
         """
         instance("tuning", tuning, Tuning, "a Tuning")
         load = [tuning.load_body or tuning.robot.body_names[-1]]
@@ -195,6 +205,15 @@ class AdaptiveSliding(ModelBased):
         Returns
         -------
         array (nbodies, 10)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> robot = gc.models.two_link()
+        >>> law = gc.controllers.Composite(robot, gc.references.hold(robot, np.zeros(2)))
+        >>> bool(np.allclose(law.estimate(law.start()), robot.parameters))  # starts with the model's
+        True
         """
         return np.array(self._parameters(checked("z", self._state(z), self.p0.shape))).reshape(-1, 10)
 

@@ -123,6 +123,16 @@ class FilteredAdaptation(AdaptiveSliding):
         -------
         array
             A state of the controller.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> robot = gc.models.two_link()
+        >>> law = gc.controllers.Composite(robot, gc.references.hold(robot, np.zeros(2)))
+        >>> heavier = robot.with_payload(1.0)
+        >>> bool(np.allclose(law.estimate(law.true_parameters(gc.Plant(heavier))), heavier.parameters))
+        True
         """
         return self.settled(0.0, plant)
 
@@ -140,6 +150,16 @@ class FilteredAdaptation(AdaptiveSliding):
         -------
         array
             A state of the controller; filters are in steady state if the reference rests at that time.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> robot = gc.models.two_link()
+        >>> law, plant = gc.controllers.Composite(robot, gc.references.hold(robot, np.zeros(2))), gc.Plant(robot)
+        >>> z = law.settled(0.0, plant)
+        >>> float(law.lyapunov(0.0, np.zeros(2), np.zeros(2), z, plant)[0])
+        0.0
         """
         q, v, _ = self._desired(t)
         true = self._true(plant)
@@ -164,6 +184,16 @@ class FilteredAdaptation(AdaptiveSliding):
         -------
         array
             A state of the controller; the states of the filters need not correspond to a motion.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> robot = gc.models.two_link()
+        >>> law = gc.controllers.Composite(robot, gc.references.hold(robot, np.zeros(2)))
+        >>> z = law.sample_state(np.random.default_rng(0), gc.Plant(robot))
+        >>> z.shape == law.start().shape
+        True
         """
         generator("rng", rng)
         true, nv = self._true(plant), self.robot.nv

@@ -113,6 +113,16 @@ class AttitudeTracking(ModelBased):
         Returns
         -------
         Lyapunov
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> arm = gc.models.two_link()
+        >>> law = gc.controllers.PDGravity(arm, [0.5, 0.2], kp=50.0, kd=10.0)
+        >>> V, rate = law.lyapunov(0.0, np.array([0.5, 0.2]), np.array([0.1, 0.0]), None, gc.Plant(arm))
+        >>> round(float(rate), 9)  # -kd |v|^2
+        -0.1
         """
         x, c = self._attitude_error(t, q, v), self.c
         momentum = self._inertia(true_robot(plant), q) @ x.e_Omega
@@ -133,6 +143,15 @@ class AttitudeTracking(ModelBased):
         -------
         bool
             Whether 1/2 e_Omega . J e_Omega + kR Psi < 2 kR. This energy does not grow, so Psi stays below 2.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> body = gc.models.satellite()
+        >>> law = gc.controllers.AttitudeTracking(body, gc.references.hold(body, body.neutral()))
+        >>> law.in_domain(0.0, body.neutral(), np.zeros(3))
+        True
         """
         x = self._attitude_error(t, q, v)
         return bool(0.5 * x.e_Omega @ self._inertia(self.robot, q) @ x.e_Omega + self.kR * x.Psi < 2.0 * self.kR)

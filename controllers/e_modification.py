@@ -84,5 +84,13 @@ class EModification(AdaptiveSliding):
         -------
         float
             [W].
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> robot = gc.models.two_link()
+        >>> law = gc.controllers.EModification(robot, gc.references.hold(robot, [0.0, 0.0]))
+        >>> law.allowance(gc.Plant(robot)) >= 0.0
+        True
         """
         return 0.125 * (self.nu * self._squared(self.p0, plant)) ** 2

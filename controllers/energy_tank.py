@@ -60,6 +60,18 @@ class EnergyTank(Law):
     The states of both laws are vectors or None. The state z concatenates that of the passive law, that of the active
     law and E. V is a storage function that is not zero at the equilibrium: see `testing.assert_passive_port`. The
     statements hold for lowest <= E <= full, where E stays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> spring = gc.controllers.PDGravity(arm, [0.5, 0.2], kp=20.0, kd=5.0)
+    >>> active = gc.controllers.Passivity(arm, gc.references.hold(arm, [1.0, 0.0]))
+    >>> law = gc.controllers.EnergyTank(spring, active, start=1.0)
+    >>> run = gc.simulate(arm, law, [0.5, 0.2], [0.0, 0.0], t_end=1.0, dt=1e-3)
+    >>> bool(run.z[:, -1].min() >= 0.1)  # the tank never becomes empty
+    True
     """
 
     def __init__(

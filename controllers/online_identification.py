@@ -76,6 +76,17 @@ class OnlineIdentification(Law):
 
     The state z is that of the law followed by the memory, which changes at samples only. V is that of the law, because
     the estimates do not affect the command.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> motion = gc.references.Sinusoids(arm, [0.3, 0.5], amplitude=0.4, frequency=0.5)
+    >>> law = gc.controllers.OnlineIdentification(gc.controllers.Passivity(arm, motion), period=0.005)
+    >>> start = motion(0.0)
+    >>> run = gc.simulate(arm.with_payload(0.5), law, start.q, start.v, t_end=0.5, dt=0.005, control_dt=0.005)
+    >>> run.signals["parameters"].shape  # of the last body
+    (101, 10)
     """
 
     def __init__(

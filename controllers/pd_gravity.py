@@ -144,6 +144,13 @@ class PDGravity(ModelBased):
         float
             [N m/rad, N/m]. If it is positive, q_d is the only equilibrium in the range of the bounds, and V is positive
             definite. Without `constant`, k_g is zero.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0, constant=True)
+        >>> 0.0 < law.gravity_margin() < 50.0
+        True
         """
         if bounds is not None:
             instance("bounds", bounds, Bounds, "what robot.bounds() gives")

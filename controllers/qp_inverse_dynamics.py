@@ -112,6 +112,17 @@ class QPInverseDynamics(ModelBased):
 
     Clarabel keeps one program and updates its numbers at each call. The law can not be traced, so that loops run in
     Python, also in sweeps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> law = gc.controllers.QPInverseDynamics(arm, gc.references.hold(arm, [0.5, 0.2]), kp=25.0, kd=10.0)
+    >>> tau = law(0.0, np.array([0.4, 0.2]), np.zeros(2), None).tau
+    >>> free = gc.controllers.ComputedTorque(arm, gc.references.hold(arm, [0.5, 0.2]), kp=25.0, kd=10.0)
+    >>> bool(np.allclose(tau, free(0.0, np.array([0.4, 0.2]), np.zeros(2), None).tau))  # no limit is active
+    True
     """
 
     GAINS: ClassVar = {"kp": "1/s^2", "kd": "1/s"}

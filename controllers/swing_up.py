@@ -64,6 +64,16 @@ class SwingUp(ModelBased):
     E* = U(q_d). The maximum is computed on a grid of all angles. With the defaults the bundled cart-pole swings up in
     13 s. A pendubot needs a kv ten times as large. An acrobot needs its own gains and a long time, because the region
     of its LQR is small.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.cart_pole()
+    >>> law = gc.controllers.SwingUp(robot, [0.0, 0.0], actuated=[0])
+    >>> hanging = np.array([0.0, np.pi - 0.1])
+    >>> float(law(0.0, hanging, np.zeros(2), None).signals["caught"])
+    0.0
     """
 
     def __init__(

@@ -86,6 +86,10 @@ class Robot(Mechanism, metaclass=_RobotType):
     >>> M, C, g = robot.mass_matrix(q), robot.coriolis_matrix(q, v), robot.gravity_force(q)
     >>> np.allclose(robot.inverse_dynamics(q, v, np.zeros(2)), C @ v + g)
     True
+    >>> np.allclose(robot.mass_matrix_product(q, v), M @ v), np.allclose(robot.mass_matrix_inverse(q) @ M, np.eye(2))
+    (True, True)
+    >>> np.allclose(robot.mass_matrix_solve(q, M @ v), v)
+    True
     """
 
     build = classmethod(building.build)

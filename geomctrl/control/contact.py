@@ -197,6 +197,16 @@ class Contact(External):
             For wrong shapes.
         NameNotFoundError
             If the robot does not have the contact's frame.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> arm = gc.models.two_link()  # stretched along x, its tip is at x = 2 m
+        >>> wall = gc.HalfSpace(normal=(-1.0, 0.0, 0.0), point=(1.9, 0.0, 0.0))  # solid for x >= 1.9 m
+        >>> contact = gc.Contact(["tip"], stiffness=1000.0, surface=wall, exponent=1.0)
+        >>> state = contact.state(arm, [0.0, 0.0], [0.0, 0.0])
+        >>> round(float(state.depth[0]), 9), round(float(state.energy), 9)  # k x^2 / 2
+        (0.1, 5.0)
         """
         require_robot("robot", robot)
         states = []

@@ -88,6 +88,14 @@ class ElasticPlant(Plant):
     -----
     The first nv torques act on the links and are usually zero. A controller that measures and commands only the link
     coordinates runs on `Plant(robot, actuators=SeriesElasticity(...))`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> plant = gc.control.ElasticPlant(gc.models.two_link(), stiffness=2000.0, rotor=0.1)
+    >>> plant.robot.nv, plant.inputs
+    (4, 4)
     """
 
     links: Robot

@@ -253,6 +253,16 @@ class ParameterError(Measure):
 
     z_true is the controller's `true_parameters(plant)` for the plant at that time. The result is nan if the initial
     error is zero.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> law = gc.controllers.SlotineLi(arm, gc.references.Sinusoids(arm, [0.3, 0.5], amplitude=0.4, frequency=0.5))
+    >>> start = law.reference(0.0)
+    >>> run = gc.simulate(arm.with_payload(0.5), law, start.q, start.v, t_end=0.1, dt=1e-3)
+    >>> bool(0.0 < gc.measures.ParameterError()(run) <= 1.0)
+    True
     """
 
     name = "parameter_error"

@@ -25,6 +25,7 @@ from .contracts import time
 from .friction.combined import friction_of, state_size
 from .friction.coulomb import kernel_coefficients
 from .plant_export import PlantExport
+from .plant_state import PlantState
 from .sensing import checked_sensors
 from .sensors.sensor import Sensor
 from .stops import JointStops, joint_springs
@@ -42,7 +43,7 @@ SIGNATURES = {
 
 @named_arguments(OF_PLANT)
 @dataclass(frozen=True, eq=False, repr=False)
-class Plant(PlantExport, ReadableRepr):
+class Plant(PlantState, PlantExport, ReadableRepr):
     """The true robot: M vdot + C v + g + friction + springs(q) + stops(q, v) = tau + sum_i Jac_i^T f_ext_i.
 
     Parameters
@@ -91,10 +92,15 @@ class Plant(PlantExport, ReadableRepr):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import geomctrl as gc
-    >>> plant = gc.Plant(gc.models.two_link(), friction=gc.Friction(viscous=0.1, coulomb=0.2))
-    >>> plant.inputs, plant.has_state
-    (2, False)
+    >>> plant = gc.Plant(gc.models.two_link(), friction=gc.Friction(viscous=0.1))
+    >>> q, v, tau, out = np.zeros(2), np.ones(2), np.zeros(2), np.zeros(5)
+    >>> plant.rate(0.0, q, v, tau, out)  # v, vdot and power
+    >>> bool(np.allclose(out, [*v, *plant.acceleration(0.0, q, v, tau), plant.power(0.0, q, v, tau)]))
+    True
+    >>> plant.net_torque(0.0, q, v, tau, None), plant.at(1.0) is plant
+    (array([0., 0.]), True)
     """
 
     robot: Robot
@@ -206,10 +212,6 @@ class Plant(PlantExport, ReadableRepr):
         """Number of states of friction and actuators."""
         return self._friction_states + (self._chain.states if self._chain else 0)
 
-    def start(self, q0: np.ndarray, v0: np.ndarray) -> np.ndarray | None:
-        """Initial state (n,) of a subclass (rule 2); None without one."""
-        return None
-
     @property
     def sampled_actuators(self) -> tuple[Any, ...]:
         """Actuators that act at samples; they are the first of the chain."""
@@ -287,18 +289,6 @@ class Plant(PlantExport, ReadableRepr):
             return 0.0
         load = self._load(q, tau)
         return friction.power(v, load, bristles) - friction.dissipation(v, load, bristles)
-
-    def state_rate(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any) -> Any:
-        """Return the time derivative (n,) of a subclass's state (rule 2); arguments as for `net_torque`."""
-        return None
-
-    def stored_energy(self, q: np.ndarray, x: Any) -> float:
-        """Return the energy [J] that a subclass stores in x (n,) or in a potential of q (nq,) (rule 3)."""
-        return 0.0
-
-    def storage_power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any) -> float:
-        """Return the power [W] into the energy that a subclass stores (rule 3); arguments as for `net_torque`."""
-        return 0.0
 
     def _energy_outside_robot(self, q: np.ndarray, x: Any) -> float:
         """Energy [J] stored outside the robot: in a subclass, friction and actuators."""

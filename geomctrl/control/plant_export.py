@@ -106,5 +106,11 @@ class PlantExport:
         The input is tau, the command, which is constant during a step; outputs are q and v; the state of actuators,
         friction and subclass is local. A step of length h consists of equal steps of MK4, not longer than dt: those of
         `simulate` with control_dt = h.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> plant = gc.Plant(gc.models.two_link(), gc.Friction(0.1, 0.05))
+        >>> plant.to_fmu("arm.fmu", q0=[0.3, -0.5], dt=1e-3)  # doctest: +SKIP
         """
         return import_module("geomctrl.interop.fmu").plant_to_fmu(self, path, q0, v0, dt, name)

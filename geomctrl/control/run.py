@@ -24,7 +24,7 @@ from .external_forces import ExternalForce, external_forces
 from .monitors import UNRESOLVED, VIOLATED
 from .monitors.monitor import MonitorResult
 from .plant import Plant
-from .run_files import arguments_of, save_run
+from .run_files import read_arguments, save_run
 from .samples import ComparisonResult, Samples
 
 
@@ -57,12 +57,26 @@ class Run(Samples):
 
     Examples
     --------
+    >>> import tempfile
     >>> import numpy as np
     >>> import geomctrl as gc
     >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0)
     >>> run = gc.simulate(law.robot, law, np.zeros(2), np.zeros(2), t_end=0.5, dt=1e-3)
     >>> run.q.shape, run.success, run.monitors["energy"].verdict
     ((501, 2), True, 'held')
+    >>> print(run.summary().partition(";")[0])
+    reached t = 0.5 s
+    >>> bool(np.allclose(run.tracking_error()[-1], run.q[-1] - [0.5, 0.2])), run.tracking_rms(after=0.4).shape
+    (True, (2,))
+    >>> run.external_forces(), run.animate()  # no external forces; a notebook shows the page
+    ([], <...Page object at ...>)
+    >>> table = run.to_dataframe()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = run.save(f"{folder}/run.npz")
+    ...     same = gc.Run.load(path, law.robot)
+    ...     files = run.plot(folder), run.save_html(f"{folder}/run.html"), run.to_mcap(f"{folder}/run.mcap")
+    >>> bool((same.q == run.q).all())
+    True
     """
 
     monitors: dict[str, MonitorResult]
@@ -420,23 +434,10 @@ class Run(Samples):
         ArgumentError
             If the file is damaged or no saved run, or if the plant has another robot.
         """
-        path = path_of("path", path)  # `open` would take an integer as a file descriptor and close it
         plant = Plant(plant) if isinstance(plant, Robot) else plant
         if not (plant is None or isinstance(plant, Plant)):
             raise ArgumentError(f"plant: expected a geomctrl.Plant, a Robot or None, got {shown(plant)}")
-        try:
-            with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as f:
-                run = cls(*arguments_of({k: f[k] for k in f.files}, plant))
-        except MemoryError:
-            raise
-        except Exception as error:  # readers of zip files, arrays and JSON raise many types on invalid files
-            raise ArgumentError(
-                f"path: {os.fspath(path)!r} is not a saved run: {type(error).__name__}: {error!s:.200}"
-            ) from error
-        if plant is not None and (plant.robot.nq, plant.robot.nv) != (run.q.shape[1], run.v.shape[1]):
-            sizes = f"nq = {plant.robot.nq} and nv = {plant.robot.nv}, the run {run.q.shape[1]} and {run.v.shape[1]}"
-            raise ArgumentError(f"plant: its robot {plant.robot.name!r} has {sizes}")
-        return run
+        return cls(*read_arguments(path, plant))
 
 
 def _many(n: int, noun: str) -> str:

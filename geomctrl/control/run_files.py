@@ -43,6 +43,25 @@ def save_run(run: Any, path: str | os.PathLike) -> Path:
     return path
 
 
+def read_arguments(path: str | os.PathLike, plant: Any) -> tuple[Any, ...]:
+    """Read the file of a run and return the arguments of `Run`; raise ArgumentError for a file that is none."""
+    path = path_of("path", path)  # `open` would take an integer as a file descriptor and close it
+    try:
+        with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as f:
+            samples, *others = arguments_of({k: f[k] for k in f.files}, plant)
+    except MemoryError:
+        raise
+    except Exception as error:  # readers of zip files, arrays and JSON raise many types on invalid files
+        raise ArgumentError(
+            f"path: {os.fspath(path)!r} is not a saved run: {type(error).__name__}: {error!s:.200}"
+        ) from error
+    if plant is not None and (plant.robot.nq, plant.robot.nv) != (samples.q.shape[1], samples.v.shape[1]):
+        sizes = f"nq = {plant.robot.nq} and nv = {plant.robot.nv}"
+        run_sizes = f"{samples.q.shape[1]} and {samples.v.shape[1]}"
+        raise ArgumentError(f"plant: its robot {plant.robot.name!r} has {sizes}, the run {run_sizes}")
+    return samples, *others
+
+
 def arguments_of(data: dict[str, np.ndarray], plant: Any) -> tuple[Any, ...]:
     """The arguments of `Run` from the arrays that `save_run` wrote; ValueError or KeyError if they are invalid."""
     about = json.loads(str(data.pop("about")))

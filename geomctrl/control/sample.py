@@ -44,6 +44,25 @@ class Sample(NamedTuple):
         The controller's reference; `desired` is its value at t.
     measured : mapping of str to array
         Outputs of the plant's sensors. All other attributes are true values.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> class Power(gc.measures.Measure):
+    ...     name, description, units = "power", "largest joint power", "W"
+    ...
+    ...     def start(self, plant, controller):
+    ...         self.largest = 0.0
+    ...
+    ...     def add(self, sample):  # receives a Sample
+    ...         self.largest = max(self.largest, abs(sample.v @ sample.applied))
+    ...
+    ...     def value(self):
+    ...         return float(self.largest)
+    >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.0, 0.0], kp=50.0, kd=10.0)
+    >>> run = gc.simulate(law.robot, law, [0.1, 0.0], [0.0, 0.0], t_end=0.01, dt=1e-3)
+    >>> Power()(run) > 0.0
+    True
     """
 
     t: float

@@ -100,6 +100,16 @@ class Event:
         +1 for rising crossings only, -1 for falling only, 0 for both.
     name : str
         Name for messages.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import groups, integrators
+    >>> event = integrators.Event(lambda t, y: y[0] - 0.5, terminal=True, direction=1)
+    >>> grow = lambda t, y: np.array([1.0])
+    >>> solution = integrators.integrate(grow, np.zeros(1), (0.0, 1.0), 0.1, "MK4", groups.Rn(1), events=[event])
+    >>> round(float(solution.t[-1]), 9)
+    0.5
     """
 
     function: Callable

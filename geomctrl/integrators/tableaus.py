@@ -61,6 +61,16 @@ class Tableau:
     ------
     ArgumentError
         If shapes do not match, A is not strictly lower triangular, or the weights do not sum to one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import groups, integrators
+    >>> ralston = integrators.Tableau("ralston", 2, A=[[0, 0], [2 / 3, 0]], b=[1 / 4, 3 / 4])
+    >>> decay = lambda t, y: -y
+    >>> solution = integrators.integrate(decay, np.ones(1), (0.0, 1.0), 0.01, ralston, groups.Rn(1))
+    >>> bool(abs(solution.y[-1, 0] - np.exp(-1.0)) < 1e-5)
+    True
     """
 
     name: str

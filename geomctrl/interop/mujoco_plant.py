@@ -57,6 +57,17 @@ def mujoco_plant(source: Any, f_ext: Any = None, actuators: Any = ()) -> MujocoP
     the integrator's order if they are smooth, but not through impacts, and it is wrong if `beyond` lists inertia that
     the robot does not have (armature of ball joints or tendons). The decrease of a Lyapunov function is proved for the
     robot alone; contact, friction and limits may violate it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> text = '''<mujoco><worldbody><body><joint axis="0 1 0"/>
+    ... <geom type="capsule" fromto="0 0 0 0 0 -0.5" size="0.02"/></body></worldbody></mujoco>'''
+    >>> plant = gc.interop.mujoco_plant(text)
+    >>> law = lambda t, q, v, z: gc.Command(-0.1 * v)
+    >>> gc.simulate(plant, law, [0.5], [0.0], t_end=0.1, dt=1e-3).success
+    True
     """
     return MujocoPlant(source, f_ext, actuators)
 

@@ -45,6 +45,17 @@ def to_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.nd
         If `model` lacks a joint.
     ArgumentError
         If only `model` has a joint, or a joint is of another kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pinocchio
+    >>> import geomctrl as gc
+    >>> model = pinocchio.buildSampleModelManipulator()
+    >>> robot = gc.Robot.from_pinocchio(model)
+    >>> q, v = gc.interop.to_pinocchio(robot, model, robot.neutral(), np.zeros(robot.nv))
+    >>> bool(np.allclose(q, pinocchio.neutral(model)))
+    True
     """
     _require_model(robot, model, "pinocchio.Model", PINOCCHIO)
     lead, (q, v) = as_batch(robot, q=q, v=v)
@@ -73,6 +84,17 @@ def from_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.
         Configuration [rad, m]; the angle of a continuous joint is within [-pi, pi].
     v : ndarray, shape (..., nv)
         Velocity [rad/s, m/s].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pinocchio
+    >>> import geomctrl as gc
+    >>> model = pinocchio.buildSampleModelManipulator()
+    >>> robot = gc.Robot.from_pinocchio(model)
+    >>> q, v = gc.interop.from_pinocchio(robot, model, pinocchio.neutral(model), np.zeros(model.nv))
+    >>> bool(np.allclose(q, robot.neutral()))
+    True
     """
     _require_model(robot, model, "pinocchio.Model", PINOCCHIO)
     lead, x, u = _their_state(model, q=q, v=v)
@@ -109,6 +131,16 @@ def to_mujoco(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarr
         If `model` lacks a joint.
     ArgumentError
         If only `model` has a joint, or a joint is of another kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> body = gc.models.quadrotor()
+    >>> model = gc.interop.to_mujoco_model(body)
+    >>> qpos, qvel = gc.interop.to_mujoco(body, model, body.neutral(), np.zeros(6))
+    >>> qpos  # position and quaternion (w, x, y, z)
+    array([0., 0., 0., 1., 0., 0., 0.])
     """
     _require_model(robot, model, "mujoco.MjModel", MUJOCO)
     lead, (q, v) = as_batch(robot, q=q, v=v)
@@ -174,6 +206,15 @@ def from_mujoco(robot: Robot, model, qpos: ArrayLike, qvel: ArrayLike) -> tuple[
         Configuration [rad, m].
     v : ndarray, shape (..., nv)
         Velocity [rad/s, m/s].
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> body = gc.models.quadrotor()
+    >>> model = gc.interop.to_mujoco_model(body)
+    >>> q, v = gc.interop.from_mujoco(body, model, [0.0, 0.0, 2.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+    >>> q.reshape(3, 4)[:, 3], v  # v = (angular, linear) velocity
+    (array([0., 0., 2.]), array([0., 0., 0., 0., 0., 1.]))
     """
     _require_model(robot, model, "mujoco.MjModel", MUJOCO)
     lead, x, u = _their_state(model, qpos=qpos, qvel=qvel)

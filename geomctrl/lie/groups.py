@@ -21,7 +21,8 @@ from geomctrl.tracing.numbers import ARRAYS
 
 from . import se3 as of_transforms
 from . import so3 as of_rotations
-from .contract import CheckedGroup, LieGroup, Rn, matrix_of, over_batch, require_rotation
+from .checked_group import CheckedGroup, Rn, matrix_of, over_batch, require_rotation
+from .contract import LieGroup
 from .product import Product
 
 __all__ = ["SE3", "SO3", "LieGroup", "Product", "Rn", "SO3xR3"]
@@ -149,6 +150,16 @@ class SO3xR3(MatrixGroup):
 
     Elements are (..., 3, 4); algebra vectors are (omega, pdot) (..., 6) with omega body-fixed and pdot in inertial
     axes. Source: Mueller and Terze 2013 (16)-(19).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import groups
+    >>> G = groups.SO3xR3()
+    >>> np.round(G.exp(np.array([0.0, 0.0, np.pi / 2, 1.0, 2.0, 3.0])), 9) + 0.0
+    array([[ 0., -1.,  0.,  1.],
+           [ 1.,  0.,  0.,  2.],
+           [ 0.,  0.,  1.,  3.]])
     """
 
     dim: ClassVar = 6

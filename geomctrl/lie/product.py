@@ -10,7 +10,8 @@ import numpy as np
 from geomctrl.arguments import FLOAT64, block_diagonal, checked, same_batch, shown
 from geomctrl.errors import ArgumentError
 
-from .contract import CheckedGroup, LieGroup, Rn, checked_pair, require_group, rotation
+from .checked_group import CheckedGroup, Rn, checked_pair
+from .contract import LieGroup, require_group, rotation
 
 
 class _Part(NamedTuple):

@@ -20,7 +20,7 @@ from geomctrl.kernels import se3 as kernels
 from geomctrl.tracing.numbers import holds
 
 from . import so3
-from .contract import differential, over_batch, require_rotation
+from .checked_group import differential, over_batch, require_rotation
 
 PoseError = Literal["log", "geometric", "decoupled", "quaternion"]
 POSE_ERRORS = ("log", "geometric", "decoupled", "quaternion")
@@ -71,6 +71,13 @@ def vee(A: ArrayLike) -> np.ndarray:
     ------
     ArgumentError
         If the upper left block is not skew-symmetric or the last row is not zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import se3
+    >>> se3.vee(se3.hat([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
+    array([1., 2., 3., 4., 5., 6.])
     """
     a = checked("A", A, (4, 4))
     so3.require_skew("A", a[..., :3, :3])
@@ -191,6 +198,14 @@ def pose_error(T: ArrayLike, T_d: ArrayLike, form: PoseError = "log") -> np.ndar
     "quaternion"
         The vector part sin(theta / 2) n of R_e's unit quaternion with w >= 0, and p - p_d (Siciliano and others 2009
         section 3.7.3).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import se3
+    >>> T = se3.exp([0.0, 0.0, 0.3, 0.0, 0.0, 0.1])  # a screw motion about z
+    >>> np.round(se3.pose_error(T, np.eye(4)), 9) + 0.0
+    array([0. , 0. , 0.3, 0. , 0. , 0.1])
     """
     choice("form", form, POSE_ERRORS)
     a, b = checked_transform("T", T), checked_transform("T_d", T_d)

@@ -16,7 +16,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.kernels import so3 as kernels
 from geomctrl.tracing.numbers import holds
 
-from .contract import differential, over_batch, require_rotation
+from .checked_group import differential, over_batch, require_rotation
 
 SKEW_TOLERANCE = 1e-9  # |A + A^T| above which vee refuses A, relative to max(1, |A|)
 

@@ -280,6 +280,18 @@ def from_screws(
     Notes
     -----
     Park, Bobrow, Ploen 1995, section 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> rod = gc.inertia.from_com(1.0, [0.5, 0.0, 0.0], 0.1 * np.eye(3))
+    >>> screws = [[0, -1, 0, 0, 0, 0], [0, -1, 0, 0, 0, 1]]  # axes -y through x = 0 and x = 1
+    >>> second = np.eye(4)
+    >>> second[0, 3] = 1.0
+    >>> arm = gc.Robot.from_screws(screws, [np.eye(4), second], inertias=[rod, rod])
+    >>> arm.pose([np.pi / 2, 0.0], "link2")[:3, 3].round(9) + 0.0  # points up
+    array([0., 0., 1.])
     """
     A, H = checked("screws", screws, (6,)), checked("homes", homes, (4, 4))
     n = len(A)

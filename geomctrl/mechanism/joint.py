@@ -150,11 +150,19 @@ class Joint(ReadableRepr):
 
     Examples
     --------
-    >>> import numpy as np
     >>> import geomctrl as gc
-    >>> elbow = gc.Joint.revolute((0, 1, 0), name="elbow", lower=-2.0, upper=2.0, effort=40.0)
-    >>> elbow.S.ravel()
-    array([0., 1., 0., 0., 0., 0.])
+    >>> hinge = gc.Joint.revolute((0, 0, 2), lower=-1.5, upper=1.5)
+    >>> hinge.S.ravel()  # the axis is normalised
+    array([0., 0., 1., 0., 0., 0.])
+    >>> hinge.with_motor(rotor=1e-5, gear_ratio=100.0).armature
+    0.1
+    >>> J = gc.Joint
+    >>> z = (0, 0, 1)
+    >>> joints = J.prismatic(z), J.helical(z), J.cylindrical(z), J.planar(z), J.spherical(), J.free(), J.fixed()
+    >>> [joint.dof for joint in joints]
+    [1, 1, 2, 3, 3, 6, 0]
+    >>> gc.Joint.from_screw([0, 0, 1, 0, 0, 0.1]).kind
+    'helical'
     """
 
     kind: str
@@ -260,12 +268,6 @@ class Joint(ReadableRepr):
         Returns
         -------
         Joint
-
-        Examples
-        --------
-        >>> import geomctrl as gc
-        >>> gc.Joint.revolute((0, 0, 2), lower=-1.5, upper=1.5).S.ravel()
-        array([0., 0., 1., 0., 0., 0.])
         """
         return cls.helical(axis, point, 0.0, kind="revolute", **options)
 
@@ -336,12 +338,6 @@ class Joint(ReadableRepr):
         ------
         ModelError
             If the screw has another length.
-
-        Examples
-        --------
-        >>> import geomctrl as gc
-        >>> gc.Joint.from_screw([0, 0, 1, 0, 0, 0.1]).kind
-        'helical'
         """
         S = vector("screw", screw, 6)
         w, v = np.linalg.norm(S[:3]), np.linalg.norm(S[3:])

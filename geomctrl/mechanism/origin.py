@@ -26,6 +26,13 @@ class Frame(NamedTuple):
         Number of the body; -1: the world.
     placement : array (4, 4)
         Pose T_body_frame of the frame in the body.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> frame = gc.models.two_link().frame("tip")
+    >>> frame.name, frame.body, frame.placement[:3, 3]
+    ('tip', 1, array([1., 0., 0.]))
     """
 
     name: str

@@ -77,6 +77,14 @@ def to_c(
     The code depends only on libm, allocates nothing and has no loops, so every call takes the same number of
     operations. The header states sizes, units, the order of joints and bodies, and that number. NAME_test.c compares
     the results on the target with Python's, within rounding.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import geomctrl as gc
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print([path.name for path in gc.models.two_link().to_c(folder, ["mass_matrix"], name="arm")])
+    ['arm.h', 'arm.c', 'arm_test.c']
     """
     require_robot("robot", robot)
     path = path_of("path", path)

@@ -62,6 +62,12 @@ def to_cuda(
         If there is no such term.
     GeomctrlError
         If packages, driver or GPU are missing.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> f = gc.models.panda().to_cuda("inverse_dynamics")  # doctest: +SKIP
+    >>> tau = f(q, v, a)  # arrays (N, 7) in memory of the GPU  # doctest: +SKIP
     """
     require_robot("robot", robot)
     function = compiled_term(robot, term, frame, representation)
@@ -106,6 +112,15 @@ def to_ptx(
     ------
     NameNotFoundError
         If there is no such term.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import geomctrl as gc
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = gc.interop.to_ptx(gc.models.two_link(), f"{folder}/arm.ptx", "mass_matrix")
+    ...     print("mass_matrix" in path.read_text())
+    True
     """
     require_robot("robot", robot)
     path, pattern = path_of("path", path), structure(robot._model)

@@ -57,6 +57,14 @@ class LiveView:
         If an argument is invalid.
     ImportError
         Without the extra `view` (viser).
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0)
+    >>> with gc.LiveView(speed=1.0) as view:  # doctest: +SKIP
+    ...     run = gc.simulate(law.robot, law, [0.0, 0.0], [0.0, 0.0], t_end=5.0, dt=1e-3, progress=view)
+    >>> view.close()  # doctest: +SKIP
     """
 
     def __init__(

@@ -74,6 +74,14 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
     - Damping and frictionloss become `damping` and `friction`, springs become `stiffness` and `rest`. For each
       actuator, gear^2 times its armature is added to the `armature` of its joint, and its gear is the `gear_ratio`.
     - Geometry, contacts, actuators and sensors are not read.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> text = '''<mujoco><worldbody><body name="rod"><joint axis="0 1 0"/>
+    ... <geom type="capsule" fromto="0 0 0 0 0 -0.5" size="0.02"/></body></worldbody></mujoco>'''
+    >>> gc.load_mjcf(text).body_names
+    ('rod',)
     """
     mujoco = require_mujoco("load_mjcf")
     ignored = _ignored(ignore)

@@ -163,6 +163,15 @@ def load_extra(path: str | Path) -> dict[str, Any]:
     ------
     ModelError
         If the file is not a saved robot.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from geomctrl import models
+    >>> folder = tempfile.mkdtemp()
+    >>> path = models.save(models.two_link(), f"{folder}/arm.json", extra={"serial": "A7"})
+    >>> models.load_extra(path)
+    {'serial': 'A7'}
     """
     return _document(path_of("path", path)).get("extra", {})
 

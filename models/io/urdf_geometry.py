@@ -278,6 +278,17 @@ def link_boxes(source: str | Path, robot: Robot, *, package_dirs: Iterable[str |
     ------
     ModelError, ArgumentError
         If the URDF does not belong to the robot or has invalid sizes.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> text = '''<robot name="block"><link name="base"><inertial><mass value="1"/>
+    ... <inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial>
+    ... <visual><geometry><box size="0.2 0.4 0.6"/></geometry></visual></link></robot>'''
+    >>> robot = gc.load_urdf(text, floating_base=True)
+    >>> gc.models.link_boxes(text, robot)["base"]
+    array([[-0.1, -0.2, -0.3],
+           [ 0.1,  0.2,  0.3]])
     """
     instance("robot", robot, Robot, "a geomctrl.Robot")
     package_dirs = [path_of("package_dirs", folder) for folder in listed("package_dirs", package_dirs)]

@@ -48,6 +48,7 @@ class Actuator(ReadableRepr):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import geomctrl as gc
     >>> class LossyGear(gc.actuators.Actuator):
     ...     def torque(self, t, u, w, x):
@@ -55,6 +56,10 @@ class Actuator(ReadableRepr):
     >>> plant = gc.Plant(gc.models.cart_pole(), actuators=LossyGear())
     >>> plant.actuators[0].torque(0.0, 10.0, 0.0, None)
     9.0
+    >>> spring = gc.actuators.SeriesElasticity(1e4, rotor=0.1)
+    >>> x, u, w = spring.start(np.zeros(1)), np.ones(1), np.zeros(1)
+    >>> spring.inputs(1), spring.speed(w, x), spring.stored_energy(x), spring.storage_power(0.0, u, w, x)
+    (1, array([0.]), 0.0, 0.0)
     """
 
     def __init_subclass__(cls, **options: Any):

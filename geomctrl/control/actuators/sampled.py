@@ -22,6 +22,22 @@ class Sampled(Actuator):
     1. `memory(inputs)`, the initial memory (m,).
     2. `output(u, memory, period)`, which returns the output (inputs,) and the next memory. It is compiled like a
        sensor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> class Average(gc.actuators.Sampled):  # of the last two commands
+    ...     def memory(self, inputs):
+    ...         return np.zeros(inputs)
+    ...
+    ...     def output(self, u, memory, period):
+    ...         return (u + memory) / 2.0, u
+    >>> plant = gc.Plant(gc.models.two_link(), actuators=Average())
+    >>> law = lambda t, q, v, z: gc.Command(np.array([1.0, 0.0]))
+    >>> run = gc.simulate(plant, law, [0.0, 0.0], [0.0, 0.0], t_end=0.003, dt=1e-3, control_dt=1e-3, monitors=[])
+    >>> run.applied[:, 0]
+    array([0.5, 1. , 1. , 1. ])
     """
 
     delay = 0.0
@@ -107,7 +123,7 @@ class RateLimit(Sampled):
     >>> import geomctrl as gc
     >>> import numpy as np
     >>> limit = gc.actuators.RateLimit(100.0)  # N m/s
-    >>> limit.output(np.array([5.0]), np.zeros(1), 0.001)[0]
+    >>> limit.output(np.array([5.0]), limit.memory(1), 0.001)[0]
     array([0.1])
     """
 

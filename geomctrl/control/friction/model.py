@@ -177,6 +177,13 @@ class FrictionModel(ReadableRepr):
         -------
         float
             [W].
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> gc.Friction(viscous=0.5).dissipation(np.array([2.0]))
+        2.0
         """
         return self.power(v, load, x)
 
@@ -194,6 +201,14 @@ class FrictionModel(ReadableRepr):
         -------
         array (..., nv, p)
             torque = columns @ parameters.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> friction, v = gc.Friction(viscous=0.5, coulomb=2.0), np.array([1.0, -1.0])
+        >>> bool(np.allclose(friction.columns(v) @ friction.parameters(2), friction.torque(v)))
+        True
         """
         raise ArgumentError(f"friction: {type(self).__name__} is not linear in its parameters")
 
@@ -208,6 +223,12 @@ class FrictionModel(ReadableRepr):
         Returns
         -------
         array (p,)
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Friction(viscous=0.5, coulomb=2.0).parameters(2)  # viscous, then Coulomb coefficients
+        array([0.5, 0.5, 2. , 2. ])
         """
         raise ArgumentError(f"friction: {type(self).__name__} is not linear in its parameters")
 

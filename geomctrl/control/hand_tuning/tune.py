@@ -77,6 +77,13 @@ def tune(
     A law that can not be compiled runs in Python, for at most 1000 steps or two seconds of computing, and the page says
     so; a newer setting ends such a run. What can not be constructed again from its arguments has no controls, and a
     message names it.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0)
+    >>> page = gc.tune(law.robot, law, t_end=2.0, ranges={"law.kp": (1.0, 200.0)})  # doctest: +SKIP
+    >>> page.wait()  # doctest: +SKIP
     """
     from geomctrl.viewing.server import checked_token
     from geomctrl.viewing.tuning import TuningPage

@@ -30,8 +30,9 @@ class EnergyBalance(Monitor):
     >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.0, 0.0], kp=50.0, kd=10.0)
     >>> monitor = gc.monitors.EnergyBalance()
     >>> run = gc.simulate(law.robot, law, [0.1, 0.0], [0.0, 0.0], t_end=0.01, dt=1e-3, monitors=[monitor])
-    >>> run.monitors["energy"].verdict
-    'held'
+    >>> result = run.monitors["energy"]  # its values are those of monitor.measure(sample) at each step
+    >>> result.verdict, bool(result.worst < result.limit)  # above the limit monitor.confirm(replay) decides
+    ('held', True)
     """
 
     name = "energy"

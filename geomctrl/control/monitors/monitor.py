@@ -29,6 +29,13 @@ class Finding(NamedTuple):
         What resolves the question or removes the violation, as a clause; may be empty.
     dt : float
         Integrator step that should resolve the question [s]; nan if no step would.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> finding = gc.monitors.Finding("unresolved", "the step is too long", dt=1e-4)
+    >>> finding.verdict, finding.dt
+    ('unresolved', 0.0001)
     """
 
     verdict: str

@@ -45,10 +45,17 @@ class Encoder(Sensor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import geomctrl as gc
-    >>> plant = gc.Plant(gc.models.two_link(), sensors=gc.sensors.Encoder(bits=12, cutoff=50.0))
-    >>> plant.sensors[0].outputs(plant.robot)
-    {'q': (2,), 'v': (2,)}
+    >>> encoder = gc.sensors.Encoder(bits=12, cutoff=50.0, noise=1e-4)
+    >>> plant = gc.Plant(gc.models.two_link(), sensors=encoder)  # calls encoder.check(plant)
+    >>> encoder.outputs(plant.robot), encoder.draws(plant.robot)
+    ({'q': (2,), 'v': (2,)}, 2)
+    >>> encoder.between(plant.robot, np.zeros(4), np.ones(4), 0.25)
+    array([0.25, 0.25, 0.25, 0.25])
+    >>> truth = gc.sensors.Truth(0.0, np.zeros(2), np.array([1.0, 2.0]), np.zeros(2), None, plant)
+    >>> gc.sensors.Encoder(bits=12, tachometer=0.0).measure(truth, np.zeros(2), np.zeros(4), 0.001)[0]
+    array([0., 0., 1., 2.])
     """
 
     def __init__(

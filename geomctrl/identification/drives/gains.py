@@ -117,6 +117,12 @@ class KnownLoad:
         Centre of mass [m] in the frame that carries it; default identified.
     inertia : array_like (3, 3), optional
         Inertia about the centre [kg m^2], in the frame's axes; default identified.
+
+    Examples
+    --------
+    >>> from geomctrl.identification import KnownLoad
+    >>> KnownLoad(2.5, centre=(0.0, 0.0, 0.05)).mass
+    2.5
     """
 
     mass: float

@@ -75,6 +75,18 @@ def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", 
 
     "consistent" has no covariance, because errors are one-sided where bounds are active. Intervals of the unconstrained
     estimate show what the log determines.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.identification import Dataset, RegressorModel, fit
+    >>> model, rng = RegressorModel(gc.models.two_link()), np.random.default_rng(0)
+    >>> q, v, a = rng.normal(size=(3, 200, 2))
+    >>> log = Dataset(np.arange(200) / 100.0, q, gc.models.two_link().inverse_dynamics(q, v, a), v=v, a=a)
+    >>> estimate = fit(model, log)
+    >>> model.size, estimate.values.shape  # only 12 combinations of the parameters have an effect
+    (26, (12,))
     """
     estimator = named(method)
     instance("model", model, RegressorModel, "a RegressorModel")

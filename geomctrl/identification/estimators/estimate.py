@@ -56,6 +56,19 @@ class Estimate:
         Root mean square residual of each joint [N m], with degrees of freedom taken into account.
     uncertainty : Uncertainty
         Covariance of `values` with its degrees of freedom; `covariance`, `dof` and `correlation` are its fields.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.identification import Dataset, RegressorModel, fit
+    >>> arm, rng = gc.models.two_link(), np.random.default_rng(0)
+    >>> q, v, a = rng.normal(size=(3, 200, 2))
+    >>> tau = arm.inverse_dynamics(q, v, a) + 0.01 * rng.normal(size=(200, 2))
+    >>> estimate = fit(RegressorModel(arm), Dataset(np.arange(200) / 100.0, q, tau, v=v, a=a))
+    >>> lower, upper = estimate.intervals(level=0.95).T
+    >>> bool((lower < estimate.values).all() and (estimate.values < upper).all())
+    True
     """
 
     model: RegressorModel

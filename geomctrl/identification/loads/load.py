@@ -44,6 +44,12 @@ class WristSensor:
     wrench : sequence of str, str or array_like (N, 6), optional
         Column names of fx, fy, fz, tx, ty, tz, or their common prefix, or a bag's topic of wrenches. With a Dataset:
         the numbers [N, N m], forces first. Default: common names.
+
+    Examples
+    --------
+    >>> from geomctrl.identification import WristSensor
+    >>> WristSensor("tool0", wrench=["fx", "fy", "fz", "tx", "ty", "tz"]).frame
+    'tool0'
     """
 
     frame: str

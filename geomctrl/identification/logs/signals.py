@@ -323,6 +323,14 @@ def without(
         `standstill` needs velocities; filter the log first.
     ArgumentError
         If an argument is invalid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl.identification import Dataset
+    >>> t = np.linspace(0.0, 1.0, 101)
+    >>> log = Dataset(t, q=np.sin(t)[:, None], tau=5.0 * np.cos(t)[:, None])
+    >>> reduced = log.without(saturation=4.9)  # samples with |tau| >= 0.99 * 4.9 N m are left out
     """
     widen = number("widen", widen, "seconds >= 0", lambda x: x >= 0.0)
     if saturation is not None:

@@ -83,6 +83,18 @@ def fit_curves(
     Returns
     -------
     CurveFit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.identification import Curve, Dataset, RegressorModel, fit_curves
+    >>> arm, rng = gc.models.two_link(), np.random.default_rng(0)
+    >>> q, v, a = rng.normal(size=(3, 400, 2))
+    >>> tau = arm.inverse_dynamics(q, v, a) + 2.0 * np.tanh(v / 0.5)
+    >>> log = Dataset(np.arange(400) / 100.0, q, tau, v=v, a=a)
+    >>> fit_curves(RegressorModel(arm, smoothing=0.01), log, "sigmoid").model.size
+    28
     """
     from scipy.optimize import least_squares
 
@@ -273,6 +285,17 @@ def fit_friction(
     ------
     ArgumentError
         An argument is invalid, or `make(start)` fails.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> t = np.linspace(0.0, 2.0, 400)
+    >>> v = np.sin(np.pi * t)[:, None]
+    >>> torque = np.array([gc.Friction(0.5, 2.0, smoothing=0.1).torque(x) for x in v])
+    >>> result = gc.identification.fit_friction(lambda x: gc.Friction(*x, smoothing=0.1), [1.0, 1.0], t, v, torque)
+    >>> np.round(result.x, 4)
+    array([0.5, 2. ])
     """
     from scipy.optimize import least_squares  # slow to import
 

@@ -403,6 +403,18 @@ class RegressorModel:
         ------
         DataError
             If the log has no usable rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> from geomctrl.identification import Dataset, RegressorModel, fit
+        >>> arm, rng = gc.models.two_link(), np.random.default_rng(0)
+        >>> q, v, a = rng.normal(size=(3, 200, 2))
+        >>> log = Dataset(np.arange(200) / 100.0, q, arm.inverse_dynamics(q, v, a), v=v, a=a)
+        >>> model = RegressorModel(arm)
+        >>> bool(np.allclose(fit(model, model.compress(log)).values, fit(model, log).values))
+        True
         """
         if progress is not None:
             callable_("progress", progress, "of the fraction done")

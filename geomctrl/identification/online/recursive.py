@@ -133,6 +133,17 @@ class RecursiveLeastSquares:
     bandwidth, period : float, optional
         Bandwidth [1/s] and sampling period [s]: `update` then needs no accelerations but filters momenta, with torques
         held between samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.identification import RecursiveLeastSquares, RegressorModel
+    >>> arm, rng = gc.models.two_link().with_payload(0.5), np.random.default_rng(0)
+    >>> estimator = RecursiveLeastSquares(RegressorModel(gc.models.two_link()))
+    >>> q, v, a = rng.normal(size=(3, 50, 2))
+    >>> estimator.update(q, v, a, arm.inverse_dynamics(q, v, a)).shape  # base parameters
+    (12,)
     """
 
     def __init__(

@@ -56,6 +56,22 @@ def closed_loop_fit(start: Any, logs: Any, loop: Any, method: str = "didim", **o
     UntraceableError
         "cloe" needs derivatives that the law does not have.
     DataError, ExcitationError, ArgumentError
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.identification import ControllerLoop, Dataset, RegressorModel, closed_loop_fit
+    >>> arm, true, period = gc.models.two_link(), gc.models.two_link().with_payload(0.5), 0.004
+    >>> law = gc.controllers.Passivity(arm, gc.references.Sinusoids(arm, [0.3, 0.5], amplitude=0.4, frequency=0.5))
+    >>> start = law.reference(0.0)
+    >>> run = gc.simulate(true, law, start.q, start.v, 4.0, period, control_dt=period)
+    >>> loop = ControllerLoop(law, period)
+    >>> log, options = Dataset(run.t, run.q, run.tau), {"strength": 1e-7}
+    >>> result = closed_loop_fit(RegressorModel(arm), log, loop, estimator="ridge", options=options)
+    >>> q = [0.3, -0.5]  # at rest, the identified robot has the gravity torques of the true one
+    >>> bool(np.allclose(result.robot.gravity_force(q), true.gravity_force(q), rtol=0.02))
+    True
     """
     choice("method", method, METHODS)
     names = list(signature(METHODS[method]).parameters)[3:]

@@ -168,6 +168,32 @@ class Result(ReportNumbers, Report):
 
     Use `text()` to read it, `tables()` for numbers, `save(folder)` for files, `robot` for the identified model and
     `assessment` for the findings.
+
+    Attributes
+    ----------
+    estimate : Estimate
+        The estimated parameters; `unconstrained` is the estimate without constraints, if it differs.
+    training, test, raw : Dataset or None
+        The filtered logs for the fit and the test, and the log before filtering.
+    robot : Robot
+        The identified robot.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.identification import Dataset, RegressorModel, Result, fit
+    >>> arm, rng = gc.models.two_link(), np.random.default_rng(0)
+    >>> q, v, a = rng.normal(size=(3, 400, 2))
+    >>> tau = arm.inverse_dynamics(q, v, a) + 0.01 * rng.normal(size=(400, 2))
+    >>> log = Dataset(np.arange(400) / 100.0, q, tau, v=v, a=a)
+    >>> result = Result(fit(RegressorModel(arm), log), log)  # `identify` returns one
+    >>> "base parameters" in result.text(parameters=False)
+    True
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print("robot.urdf" in [path.name for path in result.save(folder, plots=False)])
+    True
     """
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -60,6 +61,14 @@ class JointMapping:
     ------
     ArgumentError
         If the matrix is not invertible or shapes do not match.
+
+    Examples
+    --------
+    >>> from geomctrl.identification import JointMapping
+    >>> mapping = JointMapping([100.0, -50.0])  # gear ratios; the second motor turns the other way
+    >>> mapping.matrix
+    array([[100.,   0.],
+           [  0., -50.]])
     """
 
     matrix: Any
@@ -105,7 +114,8 @@ def documented(options: type[Options]) -> type[Options]:
         for x in fields(options)  # type: ignore[arg-type]
     )
     if options.__doc__:  # python -OO leaves them out
-        options.__doc__ = "\n".join([options.__doc__, "", "Parameters", "----------", *parameters])
+        summary, *others = inspect.cleandoc(options.__doc__).partition("\n\nRaises\n")
+        options.__doc__ = "\n".join([summary, "", "Parameters", "----------", *parameters]) + "".join(others)
     return options
 
 
@@ -120,6 +130,11 @@ class Reading:
     ------
     ArgumentError
         If a value is invalid.
+
+    Examples
+    --------
+    >>> from geomctrl.identification import Reading
+    >>> reading = Reading(keys={"q": "position", "tau": "effort"}, units={"q": "deg"}, rate=500.0)
     """
 
     keys: Mapping[str, Any] | None = option(
