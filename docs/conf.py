@@ -159,6 +159,7 @@ def setup(app):
     app.connect("builder-inited", mathjax)
     app.connect("builder-inited", pages.write_gallery, priority=400)
     app.connect("source-read", pages.read_benchmarks)
+    app.connect("source-read", pages.read_commands)
     app.connect("env-before-read-docs", pages.execute_cells)
     app.connect("source-read", pages.link_names(documented()))
     app.connect("source-read", pages.read_cells)

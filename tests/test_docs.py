@@ -295,3 +295,14 @@ def test_the_picture_of_the_packages_is_that_of_the_imports():
     drawing = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(drawing)
     assert drawing.OUT.read_text("utf-8") == drawing.picture(), "run: python .ci/architecture.py"
+
+
+def test_the_page_about_commands_has_all_commands_and_options():
+    from geomctrl.cli.main import COMMANDS
+
+    source = ["# Commands\n"]
+    tool("pages").read_commands(None, "reference/commands", source)
+    sections = dict(re.findall(r"^## geomctrl ([\w-]+)\n(.*?)(?=^## |\Z)", source[0], re.MULTILINE | re.DOTALL))
+    assert set(sections) == {name.replace("_", "-") for name in COMMANDS}
+    assert "--payload" in sections["track"]
+    assert "--current-gains" in sections["identify"]

@@ -180,6 +180,15 @@ def read_benchmarks(app: Any, name: str, source: list[str]) -> None:
         source[0] = with_tables(source[0], results)
 
 
+def read_commands(app: Any, name: str, source: list[str]) -> None:
+    """Sphinx's event source-read: append the help of all commands to the page about them."""
+    if name == "reference/commands":
+        from geomctrl.cli.main import app as program
+
+        help_pages = program.generate_docs(heading_level=1)
+        source[0] += "\n" + help_pages[help_pages.index("\n## geomctrl track") :]
+
+
 def with_tables(text: str, results: dict[str, Any]) -> str:
     return MARK.sub(lambda mark: table(*re.split(r",\s*", mark[1], maxsplit=1), results=results), text)
 
