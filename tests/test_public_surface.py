@@ -40,7 +40,7 @@ MAXIMUM = {
 WITH_MORE_PARAMETERS: dict[str, int] = {}
 WITHOUT_DOCSTRING = 0  # callables
 SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Examples")
-PAPERS_WITHOUT = {"Examples": 81, "Parameters": 61, "Returns": 50}  # sections that functions of gc.papers lack
+PAPERS_WITHOUT = {"Examples": 20, "Parameters": 60, "Returns": 50}  # sections that functions of gc.papers lack
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_every_public_function_says_what_it_does(surface):
 def sections_missing(surface):
     """The sections that numpydoc expects and that the docstrings lack, as "path: section".
 
-    An example may be that of the class or, for `papers`, of the module, if it calls the function. Protocols and Robot
+    An example may be that of the class or, for `papers`, of the module, if it names the function. Protocols and Robot
     have no constructor that users call.
     """
     classes = {x.path: x.object for x in surface if isinstance(x.object, type)}
@@ -152,7 +152,7 @@ def sections_missing(surface):
             yield f"{x.path}: Returns"
         shown = [inspect.getdoc(classes.get(owner)) or ""]
         shown += [inspect.getmodule(x.object).__doc__ or ""] if x.part == "papers" else []
-        calls = rf"^ *(>>>|\.\.\.) .*\b{name}\("
+        calls = rf"^ *(>>>|\.\.\.) .*\b{name}\b" if x.part == "papers" else rf"^ *(>>>|\.\.\.) .*\b{name}\("
         if "Examples" not in has and not any(re.search(calls, text, re.MULTILINE) for text in shown):
             yield f"{x.path}: Examples"
 

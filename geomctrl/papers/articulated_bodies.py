@@ -1,4 +1,15 @@
-"""Articulated-body inertias and biases: what the subtree of a body looks like from its joint (Featherstone 1983)."""
+"""Articulated-body inertias and biases: what the subtree of a body looks like from its joint (Featherstone 1983).
+
+Examples
+--------
+>>> import numpy as np
+>>> import geomctrl as gc
+>>> from geomctrl.papers.articulated_bodies import Articulated, articulated_bodies
+>>> robot, q, zero = gc.models.two_link(), np.array([0.3, -0.5]), np.zeros(2)
+>>> result: Articulated = articulated_bodies(robot, q, zero, zero)
+>>> bool(np.allclose(result.inertia[-1], gc.inertia.spatial(robot.parameters[-1])))  # the last body carries no other
+True
+"""
 
 from __future__ import annotations
 

@@ -10,6 +10,32 @@ equations. Slips of the print, corrected here: Q of PBP (50) holds Ad of the cum
 and the 1/2 of PBP (55)-(57) cover all three terms; PBP (58), (59) have the sign of -g; MU (36) lacks the dots of its
 rates; the third term of MU (86) is ordered, the nearer to the root first; MU (87) holds at the centres of mass and
 without 1/2.
+
+Examples
+--------
+>>> import numpy as np
+>>> import geomctrl as gc
+>>> from geomctrl.papers import closed_forms
+>>> robot, q, v, a = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0]), np.array([0.5, -1.0])
+>>> tau = robot.inverse_dynamics(q, v, a)
+>>> forms = closed_forms.euler_jourdain, closed_forms.momentum_form, closed_forms.lagrange
+>>> all(np.allclose(form(robot, q, v, a), tau) for form in forms)
+True
+>>> x: closed_forms.ProductOfExponentials = closed_forms.product_of_exponentials(robot, q)
+>>> bool(np.allclose(x.A.T @ x.L.T @ x.D @ x.L @ x.A, closed_forms.product_mass_matrix(robot, q)))
+True
+>>> bool(np.allclose(closed_forms.product_gravity_force(robot, q), robot.gravity_force(q)))
+True
+>>> symbols = closed_forms.product_christoffel_symbols(robot, q)
+>>> others = closed_forms.mueller_christoffel_symbols(robot, q), closed_forms.binet_christoffel_symbols(robot, q)
+>>> all(np.allclose(symbols, other) for other in others)
+True
+>>> bool(np.allclose(closed_forms.mueller_coriolis_matrix(robot, q, v) @ v, robot.coriolis_matrix(q, v) @ v))
+True
+>>> bool(np.allclose(closed_forms.spatial_momenta(robot, q, v).sum(axis=0)[3:], robot.momentum(q, v)[3:]))
+True
+>>> closed_forms.adjoint_derivatives(robot, q).shape, closed_forms.adjoint_second_derivatives(robot, q).shape
+((12, 12, 2), (12, 12, 2, 2))
 """
 
 from __future__ import annotations
@@ -107,15 +133,6 @@ def product_mass_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray, shape (..., nv, nv)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import geomctrl as gc
-    >>> from geomctrl.papers import closed_forms
-    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
-    >>> bool(np.allclose(closed_forms.product_mass_matrix(robot, q), robot.mass_matrix(q)))
-    True
     """
     f = product_of_exponentials(robot, q)
     return f.A.T @ transpose(f.L) @ f.D @ f.L @ f.A + np.diag(robot.armature)
@@ -180,15 +197,6 @@ def product_gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray, shape (..., nv)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import geomctrl as gc
-    >>> from geomctrl.papers import closed_forms
-    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
-    >>> bool(np.allclose(closed_forms.product_gravity_force(robot, q), robot.gravity_force(q)))
-    True
     """
     f, n = product_of_exponentials(robot, q), robot.nbodies
     W = (f.L @ f.A).reshape(*f.L.shape[:-2], n, 6, robot.nv)
@@ -340,16 +348,6 @@ def lagrange(robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.n
     Returns
     -------
     ndarray, shape (..., nv)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import geomctrl as gc
-    >>> from geomctrl.papers import closed_forms
-    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
-    >>> a = np.array([0.5, -1.0])
-    >>> bool(np.allclose(closed_forms.lagrange(robot, q, v, a), robot.inverse_dynamics(q, v, a)))
-    True
     """
     v, a = _checked(robot, q=q, v=v, a=a)[1:]
     f = factors(robot, q, v)

@@ -19,6 +19,19 @@ Gamma_ijk = <nabla_{E_i} E_j, E_k> is Koszul's, with Gamma_ijk - Gamma_jik = <[E
 its symmetries.
 
 All functions take leading batch axes and raise ArgumentError as the other terms do.
+
+Examples
+--------
+>>> import numpy as np
+>>> import geomctrl as gc
+>>> from geomctrl.papers import curvature
+>>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
+>>> a = robot.forward_dynamics(q, v, robot.gravity_force(q))  # free motion is a geodesic
+>>> bool(np.allclose(curvature.covariant_derivative(robot, q, v, v, a), 0.0))
+True
+>>> ricci, scalar = curvature.ricci_curvature(robot, q), curvature.scalar_curvature(robot, q)
+>>> bool(np.allclose(scalar, np.trace(np.linalg.solve(robot.mass_matrix(q), ricci))))
+True
 """
 
 from __future__ import annotations

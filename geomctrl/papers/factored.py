@@ -14,6 +14,16 @@ The base may move: `base_twist` V_0 and `base_acceleration` Vdot_0 (..., 6) are 
 rate, at the instant in which its frame is the world's; None is rest. With them (13), (19) and (20) are whole,
 
     V = G S v + G P0 V_0,    Vdot = G S a + G ad_Sv Gamma V + G ad_Sv P0 V_0 + G P0 Vdot_0
+
+Examples
+--------
+>>> import numpy as np
+>>> import geomctrl as gc
+>>> from geomctrl.papers import factored
+>>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
+>>> f: factored.Factors = factored.factors(robot, q, v)
+>>> bool(np.allclose(f.S.T @ f.G.T @ f.J @ f.G @ f.S, robot.mass_matrix(q)))
+True
 """
 
 from __future__ import annotations

@@ -16,6 +16,28 @@ The fixed point is where the frame is now, so that robots far from the world's o
 over leading axes; trees and joints with several degrees of freedom included. Equation numbers are Mueller's: they say
 which quantity is meant. The printed sums of (13), (21), (26)-(28), (31), (32) and, for jerks and Jacobians, (33) have
 slips in their terms, which a convolution of series does not share.
+
+Examples
+--------
+>>> import numpy as np
+>>> import geomctrl as gc
+>>> from geomctrl.papers import higher_order_kinematics as kinematics
+>>> robot, q = gc.models.two_link(), np.array([0.3, -0.5])
+>>> v, a, a_rate = np.array([[1.0, 2.0], [0.5, -1.0], [0.2, 0.1]])
+>>> rates = kinematics.twist_derivatives(robot, q, [v, a, a_rate], "tip")  # twist, acceleration, jerk
+>>> bool(np.allclose(rates[2], kinematics.jerk(robot, q, v, a, a_rate, "tip")))
+True
+>>> J = kinematics.jacobian_derivatives(robot, q, [v], "tip")
+>>> bool(np.allclose(J[1], robot.jacobian_rate(q, v, "tip")))
+True
+>>> partial = kinematics.jacobian_partial_derivatives(robot, q, "tip", 1)
+>>> bool(np.allclose(partial @ v, J[1]))
+True
+>>> from geomctrl.papers.factored import body_accelerations, body_twists
+>>> V, A = body_twists(robot, q, v), body_accelerations(robot, q, v, a)
+>>> motion: kinematics.JointMotion = kinematics.joint_motion_of_bodies(robot, q, V, A)
+>>> bool(np.allclose(motion.v, v)), bool(np.allclose(kinematics.joint_accelerations_of_bodies(robot, q, V, A), a))
+(True, True)
 """
 
 from __future__ import annotations

@@ -15,6 +15,28 @@ Arguments as in `representations`: `parameters` (..., 10) of the body in its own
 rates and wrenches (..., 6) in `representation`, with the same leading axes; `axes` (3, 3) or with those axes too.
 ArgumentError for wrong shapes, nan, infinity, "spatial" or an unknown representation, and for a body without mass.
 Slips of the print, corrected: (42) lacks m d x (vdot + w x v), (50) a dot, (47) has M_c^b on its right.
+
+Examples
+--------
+>>> import numpy as np
+>>> import geomctrl as gc
+>>> from geomctrl.papers import one_body, representations
+>>> from geomctrl.papers.one_body import BodyMotion, MomentForce
+>>> p = gc.inertia.from_com(2.0, [0.1, 0.2, 0.3], 0.1 * np.eye(3))
+>>> T, (V, A) = gc.se3.exp(np.full(6, 0.3)), np.random.default_rng(0).normal(size=(2, 6))
+>>> result: MomentForce = one_body.newton_and_euler(p, T, V, A)
+>>> W = representations.newton_euler(p, T, V, A)
+>>> bool(np.allclose(np.concatenate(result), W))
+True
+>>> com: BodyMotion = one_body.motion_of_com(p, T, V, A)
+>>> about_com = one_body.newton_and_euler_at_com(p, T, com.V, com.A)
+>>> bool(np.allclose(np.concatenate(about_com), one_body.wrench_about_com(p, T, W)))
+True
+>>> M = one_body.mass_matrix_from_com(p, T)
+>>> bool(np.allclose(M, gc.inertia.spatial(p))), one_body.com_frame(p)[:3, 3].round(9)
+(True, array([0.1, 0.2, 0.3]))
+>>> one_body.mass_matrix_at_com(p, T).diagonal().round(9)
+array([0.1, 0.1, 0.1, 2. , 2. , 2. ])
 """
 
 from __future__ import annotations

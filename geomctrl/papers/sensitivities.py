@@ -4,6 +4,24 @@ The first and second derivatives that controllers and optimisers use are methods
 `geomctrl.derivatives`, which states what a derivative with respect to q is.
 
 Source: Mueller 2018 section 6.
+
+Examples
+--------
+>>> import numpy as np
+>>> import geomctrl as gc
+>>> from geomctrl.papers import sensitivities
+>>> robot, q, v, a = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0]), np.zeros(2)
+>>> sensitivities.geometric_sensitivity(robot, q, v, a).screw.shape
+(2, 2, 6)
+>>> sensitivities.pose_sensitivity(robot, q, "tip").placement.shape
+(6, 2, 6)
+>>> h, inverse = 1e-6, robot.mass_matrix_inverse
+>>> slope = (inverse(q + h * v) - inverse(q - h * v)) / (2 * h)
+>>> bool(np.allclose(sensitivities.mass_matrix_inverse_derivative(robot, q) @ v, slope))
+True
+>>> along = sensitivities.inverse_dynamics_derivatives_along(robot, q, v, a, v, a, a)
+>>> bool(np.allclose(along.da, robot.mass_matrix_rate(q, v)))
+True
 """
 
 from __future__ import annotations

@@ -319,7 +319,14 @@ class Index1System(ABC):
 
 @dataclass(frozen=True)
 class Baumgarte:
-    """gddot + 2 damping gdot + stiffness^2 g = 0 in place of gddot = 0; both [1/s], damping = stiffness is critical."""
+    """gddot + 2 damping gdot + stiffness^2 g = 0 in place of gddot = 0; both [1/s], damping = stiffness is critical.
+
+    Examples
+    --------
+    >>> from geomctrl.papers.constrained import Baumgarte
+    >>> Baumgarte(damping=20.0, stiffness=20.0).damping
+    20.0
+    """
 
     damping: float
     stiffness: float
@@ -334,6 +341,12 @@ class GGL:
 
     q^-1 qdot = V - M^-1 J^T mu with J (q^-1 qdot) = -rate g, and J Vdot = -Jdot V - rate J V. With rate = 0 [1/s] the
     position constraint is the invariant of the ODE itself; with rate > 0 both levels are also attracted.
+
+    Examples
+    --------
+    >>> from geomctrl.papers.constrained import GGL
+    >>> GGL(rate=10.0).rate
+    10.0
     """
 
     rate: float = 0.0

@@ -98,6 +98,18 @@ def integrate_index3(
     representation: of the velocities that are stepped, those of the bodies' groups or, where all are on SE(3), spatial
     twists; states are the same. y0 must satisfy the constraints' positions. Raises ArgumentError for arguments, and
     IntegrationError, with the solution so far, when a user's function fails or an iteration does not converge: halve h.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.papers.constrained import ConstrainedBody, ConstrainedSystem, Constraint, integrate_index3
+    >>> rod = gc.inertia.from_com(1.0, [0.0, 0.0, -0.5], 0.1 * np.eye(3))
+    >>> system = ConstrainedSystem([ConstrainedBody("rod", rod)], [Constraint("spherical", "pin", ("world", "rod"))])
+    >>> y0 = system.consistent(None, [[0.0, 2.0, 0.0, 0.0, 0.0, 0.0]])
+    >>> solution = integrate_index3(system, y0, (0.0, 0.1), 1e-3)
+    >>> bool(system.violation(solution.y[-1]).max() < 1e-12)
+    True
     """
     if not isinstance(system, ConstrainedSystem):
         raise ArgumentError(f"system: expected a ConstrainedSystem, got {shown(system)}")
@@ -187,6 +199,18 @@ def integrate_index1(
 
     project: bring positions and velocities back to the constraints after every step (fixed-step methods only, and no
     further options). Raises as `integrators.integrate` does, and IntegrationError when a projection fails.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.papers.constrained import ConstrainedBody, ConstrainedSystem, Constraint, integrate_index1
+    >>> rod = gc.inertia.from_com(1.0, [0.0, 0.0, -0.5], 0.1 * np.eye(3))
+    >>> system = ConstrainedSystem([ConstrainedBody("rod", rod)], [Constraint("spherical", "pin", ("world", "rod"))])
+    >>> y0 = system.consistent(None, [[0.0, 2.0, 0.0, 0.0, 0.0, 0.0]])
+    >>> solution = integrate_index1(system, y0, (0.0, 0.1), 1e-3, project=True)
+    >>> bool(system.violation(solution.y[-1]).max() < 1e-12)
+    True
     """
     instance("system", system, Index1System, "a ConstrainedSystem or ClosedLoops")
     if not flag("project", project):

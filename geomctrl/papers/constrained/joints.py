@@ -34,6 +34,15 @@ class ConstrainedBody:
     """A body: its ten inertial parameters (see `inertia`), reference pose (4, 4), and group SE3() or SO3xR3().
 
     group None is the system's. The six-by-six inertia must be positive definite: maximal coordinates divide by it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.papers.constrained import ConstrainedBody
+    >>> ball = gc.inertia.from_com(1.0, [0.0, 0.0, 0.0], 0.01 * np.eye(3))
+    >>> ConstrainedBody("ball", ball).name
+    'ball'
     """
 
     name: str
@@ -96,6 +105,18 @@ class Constraint:
     ------
     ArgumentError, ModelError
         If an argument is invalid, with the name of the constraint.
+
+    Examples
+    --------
+    >>> from geomctrl.papers.constrained import Constraint
+    >>> pin = Constraint("spherical", "pin", ("world", "rod"), point=(0.0, 0.0, 1.0))
+    >>> pin.kind, pin.bodies
+    ('spherical', ('world', 'rod'))
+    >>> import numpy as np
+    >>> height = lambda poses: poses[0, 2:3, 3] - 1.0  # the body stays at z = 1 m
+    >>> rows = lambda poses: np.concatenate((np.zeros((1, 1, 3)), poses[:1, 2:3, :3]), axis=2)
+    >>> Constraint.holonomic("plane", ["rod"], height, rows).kind
+    'holonomic'
     """
 
     kind: str

@@ -60,6 +60,24 @@ class ClosedLoops(Index1System):
     the time step (`integrate_index1`). reference (nq,): the configuration in which missing point_b and axis_b of
     constraints are computed; None is neutral. States y = (q, v) are elements of `group`.
     Raises as `ConstrainedSystem` does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.papers.constrained import ClosedLoops, Constraint
+    >>> arm = gc.models.two_link()  # a bearing at x = 1 m on the ground holds the tip
+    >>> pin = Constraint("spherical", "bearing", ("world", "link2"), point=(1.0, 0.0, 0.0), point_b=(1.0, 0.0, 0.0))
+    >>> loop = ClosedLoops(arm, [pin])
+    >>> y = loop.consistent([1.0, -2.1])  # the nearest triangle, with equal sides: q = (60, -120) degrees
+    >>> bool(np.allclose(loop.state(np.radians([60.0, -120.0]))[:2], y[:2]))
+    True
+    >>> bool(loop.violation(y) < 1e-9), loop.rank(y), loop.accelerations(0.0, y).shape
+    (True, 2, (2,))
+    >>> loop.field(0.0, y).shape, loop.reactions(0.0, y)["bearing"].shape
+    ((4,), (6,))
+    >>> bool(np.isclose(loop.energy(loop.project(y)), loop.energy(y)))
+    True
     """
 
     def __init__(

@@ -104,6 +104,20 @@ class ConstrainedSystem(Index1System):
     A state y is an element of `group`; `field(t, y)` is an argument for `integrators.integrate`. `names` are those of
     the constraints, in the given order; tolerances are relative to `length` [m], at least 1.
     Raises ModelError, InertiaError, NameNotFoundError or ArgumentError, naming the body or the constraint.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> from geomctrl.papers.constrained import ConstrainedBody, ConstrainedSystem, Constraint
+    >>> rod = gc.inertia.from_com(1.0, [0.0, 0.0, -0.5], 0.1 * np.eye(3))
+    >>> pin = Constraint("spherical", "pin", ("world", "rod"))
+    >>> system = ConstrainedSystem([ConstrainedBody("rod", rod)], [pin])
+    >>> y = system.consistent(None, [[0.0, 2.0, 0.0, 0.0, 0.0, 0.0]])
+    >>> system.poses(y).shape, system.twists(y)[0, :3], system.jacobian(y).shape
+    ((1, 4, 4), array([0., 2., 0.]), (3, 6))
+    >>> system.residual(y), system.momentum(y)[:3].round(9) + 0.0  # I_yy about the pin is 0.35 kg m^2
+    (array([0., 0., 0.]), array([0. , 0.7, 0. ]))
     """
 
     def __init__(
