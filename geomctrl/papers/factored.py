@@ -22,7 +22,15 @@ Examples
 >>> from geomctrl.papers import factored
 >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
 >>> f: factored.Factors = factored.factors(robot, q, v)
->>> bool(np.allclose(f.S.T @ f.G.T @ f.J @ f.G @ f.S, robot.mass_matrix(q)))
+>>> M, g = factored.mass_matrix(robot, q), factored.gravity_force(robot, q)
+>>> bool(np.allclose(f.S.T @ f.G.T @ f.J @ f.G @ f.S, M)), bool(np.allclose(M, robot.mass_matrix(q)))
+(True, True)
+>>> N = factored.mass_matrix_rate(robot, q, v) - 2.0 * factored.coriolis_matrix(robot, q, v)
+>>> bool(np.allclose(N, -N.T)), bool(np.allclose(factored.inverse_dynamics(robot, q, 0 * v, 0 * v), g))
+(True, True)
+>>> factored.body_twists(robot, q, v).shape, factored.body_accelerations(robot, q, v, 0 * v).shape
+((2, 6), (2, 6))
+>>> bool(np.isclose(factored.potential_energy(robot, q), robot.potential_energy(q)))
 True
 """
 
@@ -139,15 +147,6 @@ def mass_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray, shape (..., nv, nv)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import geomctrl as gc
-    >>> from geomctrl.papers import factored
-    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
-    >>> bool(np.allclose(factored.mass_matrix(robot, q), robot.mass_matrix(q)))
-    True
     """
     f = at_rest(robot, q)
     return f.S.T @ transpose(f.G) @ f.J @ f.G @ f.S + np.diag(robot.armature)  # (36)
@@ -192,16 +191,6 @@ def coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "
     Returns
     -------
     ndarray, shape (..., nv, nv)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import geomctrl as gc
-    >>> from geomctrl.papers import factored
-    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
-    >>> N = factored.mass_matrix_rate(robot, q, v) - 2.0 * factored.coriolis_matrix(robot, q, v)
-    >>> bool(np.allclose(N, -N.T))
-    True
     """
     f = factors(robot, q, v, form)
     return f.S.T @ transpose(f.G) @ (f.J @ f.G @ f.ad_Sv @ f.Gamma + f.C_bar) @ f.G @ f.S  # (37)
@@ -273,16 +262,6 @@ def inverse_dynamics(
     Returns
     -------
     ndarray, shape (..., nv)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import geomctrl as gc
-    >>> from geomctrl.papers import factored
-    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 0.2])
-    >>> a = np.array([0.5, -1.0])
-    >>> bool(np.allclose(factored.inverse_dynamics(robot, q, v, a), robot.inverse_dynamics(q, v, a)))
-    True
     """
     q, v, a, v_ref = states(robot, q=q, v=v, a=a, v_ref=v if v_ref is None else v_ref)
     f = factors(robot, q, v, form, base_twist)
