@@ -70,7 +70,7 @@ def _converted(name: str, value: ArrayLike, trailing: tuple[int, ...]) -> np.nda
     """
     _require_unmasked(name, value)
     try:
-        if isinstance(value, bytearray):  # numpy reads its bytes as numbers
+        if isinstance(value, (bytearray, memoryview)):  # numpy reads their bytes as numbers
             raise TypeError
         a = np.asanyarray(value)
         if type(a).__name__ == "SymbolArray":  # of `tracing.arrays`, while a control law is traced
@@ -228,9 +228,12 @@ def path_of(name: str, x: object) -> Path:
     raise ArgumentError(f"{name}: expected a path, got {shown(x)}")
 
 
-def listed(name: str, x: object, expected: str = "a list") -> list:
-    """Return the items of x; raises ArgumentError, naming the argument `name`, for strings, dicts and non-iterables."""
-    if not isinstance(x, (str, bytes, Mapping)) and isinstance(x, Iterable) and not np.ma.is_masked(x):
+def listed(name: str, x: object, expected: str = "a list", ordered: bool = True) -> list:
+    """Return the items of x; raises ArgumentError, naming the argument `name`, for strings, dicts, non-iterables and,
+    if the order of the items matters, sets.
+    """
+    refused = (str, bytes, bytearray, memoryview, Mapping, *((set, frozenset) if ordered else ()))
+    if not isinstance(x, refused) and isinstance(x, Iterable) and not np.ma.is_masked(x):
         with contextlib.suppress(TypeError):  # an array without axes
             return list(x)
     raise ArgumentError(f"{name}: expected {expected}, got {shown(x)}")

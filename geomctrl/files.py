@@ -31,8 +31,7 @@ def whole(path: Path) -> Iterator[BinaryIO]:
     """
     temporary = path.parent / f"{path.name}.{uuid.uuid4().hex}.tmp"
     try:
-        if path.exists() and not path.is_file():  # replacing a device would break it for every program
-            raise OSError(errno.EINVAL, "not a regular file")
+        require_regular(path)  # replacing a device would break it for every program
         path.parent.mkdir(parents=True, exist_ok=True)
         _clear_away(path)
         with _made(temporary) as file:
@@ -47,6 +46,12 @@ def whole(path: Path) -> Iterator[BinaryIO]:
             failure.errno, failure.strerror, failure.filename = error.errno, reason, str(path)
             raise failure from error
         raise
+
+
+def require_regular(path: Path) -> None:
+    """Raise OSError for folders, devices and pipes. Reading a device may never end."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 def write_text(path: Path, text: str) -> Path:
@@ -128,6 +133,7 @@ def _clear_away(path: Path) -> None:
 def read_toml(path: Path) -> dict[str, Any]:
     """Return the tables of a TOML file, in order. Raises ArgumentError with the file and the line."""
     try:
+        require_regular(path)
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ArgumentError(f"{path}: {error.strerror or error}") from None

@@ -18,6 +18,7 @@ import numpy as np
 
 from geomctrl.arguments import one_state, path_of, read_only, shown
 from geomctrl.errors import ArgumentError
+from geomctrl.files import require_regular
 
 MAX_BYTES = 1 << 28  # of a file
 MAX_NUMBERS = 1 << 24  # of the input, and of all results together
@@ -167,9 +168,10 @@ def from_onnx(path: str | os.PathLike[str]) -> Callable[[Any], Any]:
 
 def _bytes_of(file: Path) -> bytes:
     try:
+        require_regular(file)
         if file.stat().st_size > MAX_BYTES:
             raise ArgumentError(f"path: expected a file of at most {MAX_BYTES} bytes, got {file}")
-        with file.open("rb") as stream:  # a device has no size
+        with file.open("rb") as stream:
             return stream.read(MAX_BYTES)
     except OSError as error:
         raise ArgumentError(f"path: expected a readable ONNX file, got {file} ({error})") from error

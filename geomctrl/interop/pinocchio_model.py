@@ -88,7 +88,7 @@ def from_pinocchio_model(model: Any, *, ignore: Iterable[str] = (), physical: st
     """See `geomctrl.Robot.from_pinocchio`."""
     pin, left_out = (
         _the_package("from_pinocchio"),
-        listed("ignore", [ignore] if isinstance(ignore, str) else ignore),
+        listed("ignore", [ignore] if isinstance(ignore, str) else ignore, ordered=False),
     )
     choice("physical", physical, PHYSICAL)
     if not all(isinstance(key, str) and key == "armature" for key in left_out):

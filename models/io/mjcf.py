@@ -96,7 +96,7 @@ def read_model(model: Any, ignore: Iterable[str], caller: str) -> Robot:
 
 
 def _ignored(ignore):
-    ignored = listed("ignore", [ignore] if isinstance(ignore, str) else ignore)
+    ignored = listed("ignore", [ignore] if isinstance(ignore, str) else ignore, ordered=False)
     if unknown := [key for key in ignored if not isinstance(key, str) or key not in IGNORABLE]:
         raise ArgumentError(f"ignore: expected some of {', '.join(IGNORABLE)}, got {shown(unknown)}")
     return ignored

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 
 from geomctrl.arguments import instance, path_of, shown
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
-from geomctrl.files import read_toml, write_text
+from geomctrl.files import read_toml, require_regular, write_text
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
@@ -88,7 +88,9 @@ def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None =
     }
     try:
         text = json.dumps(document, indent=1, allow_nan=False)
-    except (TypeError, ValueError) as error:
+        if other := [key for key in _keys(kept) if not isinstance(key, str)]:
+            raise TypeError(f"keys must be str, got {shown(other[0])}")  # JSON stores 1 as "1"
+    except (TypeError, ValueError, RecursionError) as error:
         raise ArgumentError(f"extra: expected values that JSON can represent: {error}") from None
     return write_text(path, text + "\n")
 
@@ -183,12 +185,22 @@ def file_format(path: str | Path) -> str | None:
 
 def _document(path):
     try:
+        require_regular(path)
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"path: {path}: not a readable model file: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != VERSION:
         raise ModelError(f"path: {path}: expected a file of format {FORMAT!r}, version {VERSION}")
     return document
+
+
+def _keys(x: Any) -> Iterator[Any]:
+    """All keys of nested data."""
+    if isinstance(x, Mapping):
+        yield from x
+    if isinstance(x, (Mapping, list, tuple)):
+        for y in x.values() if isinstance(x, Mapping) else x:
+            yield from _keys(y)
 
 
 def _number(x):

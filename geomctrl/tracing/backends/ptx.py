@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from geomctrl.arguments import count, shown
+from geomctrl.arguments import count, listed, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.operations import LIBRARY
 from geomctrl.tracing.polynomials import REDUCIBLE
@@ -80,9 +80,9 @@ define internal i64 @state() alwaysinline nounwind {
 def processor(capability: tuple[int, int]) -> str:
     """The newest supported processor up to this compute capability, such as "sm_90"."""
     try:
-        major, minor = capability
+        major, minor = listed("capability", capability)
         capability = count("capability", major), count("capability", minor)
-    except (TypeError, ValueError):
+    except ValueError:
         raise ArgumentError(
             f"capability: expected two whole numbers, (9, 0) for example, got {shown(capability)}"
         ) from None
