@@ -232,7 +232,9 @@ def listed(name: str, x: object, expected: str = "a list", ordered: bool = True)
     """Return the items of x; raises ArgumentError, naming the argument `name`, for strings, dicts, non-iterables and,
     if the order of the items matters, sets.
     """
-    refused = (str, bytes, bytearray, memoryview, Mapping, *((set, frozenset) if ordered else ()))
+    if ordered and isinstance(x, (set, frozenset)):
+        raise ArgumentError(f"{name}: expected {expected} in order, got {shown(x)}")
+    refused = (str, bytes, bytearray, memoryview, Mapping)
     if not isinstance(x, refused) and isinstance(x, Iterable) and not np.ma.is_masked(x):
         with contextlib.suppress(TypeError):  # an array without axes
             return list(x)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from geomctrl.arguments import count, exactly, function, number, shown
+from geomctrl.arguments import count, exactly, function, listed, number, shown
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.kernels.marches import END_STRETCH, GROW, MIN_LAST_ERROR, MIN_STEP_ULPS, SHRINK
 
@@ -182,7 +182,7 @@ def element(name: str, value, group) -> np.ndarray:
 
 def _checked_span(t_span):
     try:
-        t0, t_end = t_span
+        t0, t_end = listed("t_span", t_span, "a pair (t0, t_end)")
     except (TypeError, ValueError):
         raise ArgumentError(f"t_span: expected a pair (t0, t_end), got {shown(t_span)}") from None
     t0, t_end = number("t_span[0]", t0), number("t_span[1]", t_end)

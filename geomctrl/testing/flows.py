@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import checked
+from geomctrl.arguments import checked, exactly
 from geomctrl.control.compiled.proving import trace_closed_loop
 from geomctrl.control.contracts import Command, moved
 from geomctrl.control.plant import Plant
@@ -110,7 +110,7 @@ class Flow:
         """(S, its promised rate)."""
         plant = self.plant if plant is None else plant
         if self.function is not None:
-            return self.function(*x, plant), np.nan
+            return exactly("storage(t, q, v, z, plant)", self.function(*x, plant), (), finite=False), np.nan
         return tuple(self.controller.lyapunov(*x, plant))
 
     def _traced(self) -> Callable[[float, np.ndarray], np.ndarray]:

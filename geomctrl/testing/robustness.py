@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, function, number, shown
+from geomctrl.arguments import count, exactly, function, number, shown
 from geomctrl.control.plant import plant_of
 from geomctrl.control.sweeping.space import Point
 from geomctrl.errors import ArgumentError
@@ -251,7 +251,9 @@ class _ParameterSearch:
             r = flow.at(x)
             if r.value < floor:
                 return -np.inf
-            return float(self.measure(r)) if self.measure is not None else r.slope / r.value
+            if self.measure is None:
+                return r.slope / r.value
+            return float(exactly("measure(rates)", self.measure(r), (), finite=False))
 
         before = sorted(self.rows, key=lambda row: -_order(row.worst))[:3]
         starts = [row.state for row in before if problem.domain.draw is None]

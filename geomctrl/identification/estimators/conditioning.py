@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import instance
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.logs import Dataset
@@ -24,6 +25,7 @@ MIN_SINGULAR_VALUE = (
 
 def compressed(model: RegressorModel, data: Dataset | Compressed) -> Compressed:
     """The log's factors; a compressed log is returned unchanged."""
+    instance("model", model, RegressorModel, "a RegressorModel")
     if isinstance(data, Compressed):
         if data.model is not model:
             raise ArgumentError("data: was compressed for another model")

@@ -27,7 +27,8 @@ from .folds import scatter
 
 def ols(model: RegressorModel, data: Dataset | Compressed) -> Estimate:
     """Ordinary least squares: minimises |Y x - tau| with equal weights of all joints."""
-    return linear(model, data, np.ones(model.robot.nv), "ols")
+    c = compressed(model, data)
+    return linear(model, data, np.ones(model.robot.nv), "ols", c)
 
 
 def wls(model: RegressorModel, data: Dataset | Compressed, iterations: int = 5) -> Estimate:

@@ -359,7 +359,7 @@ def _not_negative(x: np.ndarray) -> np.ndarray:
 
 def _saturated(data: Samples, effort: np.ndarray, widen: float) -> np.ndarray:
     bad = np.abs(data.tau) >= SATURATED_SHARE * effort
-    reach = round(widen * data.rate)  # samples
+    reach = round(min(widen * data.rate, len(data)))  # samples
     if reach:
         from scipy.ndimage import binary_dilation
 

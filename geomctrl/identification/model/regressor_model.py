@@ -417,7 +417,7 @@ class RegressorModel:
         True
         """
         if progress is not None:
-            callable_("progress", progress, "of the fraction done")
+            callable_("progress", progress, "of the fraction done", 1)
         factors, done = Factors(self), 0
         for blocks, tau, mask, _ in self._stream(data, self._blocks):
             factors.add(blocks, tau, mask)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, number, shown
+from geomctrl.arguments import checked, number, one_or_each, positive, shown
 from geomctrl.control.contracts import require_controller, started
 from geomctrl.control.friction import Friction
 from geomctrl.control.plant import Plant
@@ -87,20 +87,10 @@ def with_others(box: Box, plant: Plant, p_lo: np.ndarray, p_hi: np.ndarray) -> t
 
 def half_widths(name: str, pair: Any, robot: Robot) -> np.ndarray:
     """Positive lengths of q and of v, as one array (2 nv,)."""
-    expected = f"{name}: expected a pair (q, v) of half widths, numbers or ({robot.nv},) each, positive and finite"
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise ArgumentError(f"{expected}; got {shown(pair)}")
-    try:
-        parts = [np.asarray(x, float) for x in pair]
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{expected}; got {shown(pair)}") from None
-    if any(x.shape not in ((), (robot.nv,)) for x in parts):
-        raise ArgumentError(f"{expected}; got {shown(pair)}")
-    parts = [np.broadcast_to(x, (robot.nv,)) for x in parts]
-    half = np.concatenate(parts)
-    if not (np.isfinite(half).all() and (half > 0.0).all()):
-        raise ArgumentError(f"{expected}; got {shown(pair)}")
-    return half
+        raise ArgumentError(f"{name}: expected a pair (q, v) of half widths, got {shown(pair)}")
+    q, v = (one_or_each(f"{name}.{part}", x, robot.nv, "a positive number", positive) for part, x in zip("qv", pair))
+    return np.concatenate((q, v))
 
 
 def half_axes(outside: Any, robot: Robot) -> np.ndarray:
