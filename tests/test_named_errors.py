@@ -4,6 +4,7 @@ import functools
 import io
 import json
 import multiprocessing
+import os
 import pickle
 from concurrent.futures import ProcessPoolExecutor
 
@@ -14,10 +15,11 @@ from cli.command_line import run
 
 import geomctrl as gc
 from geomctrl import controllers, identification, models, papers, references, testing
-from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
 from geomctrl.identification.excitation.trajectory import Trajectory
 from geomctrl.models import load_extra
 from geomctrl.models.io.model_file import load_model
+from geomctrl.tracing.backends.ptx import processor
 
 ROBOT = models.two_link()
 MOTION = references.Sinusoids(ROBOT, [0.0, 0.0], 0.1, 0.5)
@@ -51,13 +53,14 @@ class Unprintable:
 CALLS = {
     "q    ": lambda: ROBOT.mass_matrix(deep()),
     "q   ": lambda: ROBOT.mass_matrix(bytearray(b"ab")),
+    "q     ": lambda: ROBOT.mass_matrix(memoryview(b"ab")),
     "robot": lambda: controllers.ComputedTorque(Unprintable(), MOTION),
     "friction": lambda: gc.Plant(ROBOT, friction=Unprintable()),
     "reference": lambda: controllers.ComputedTorque(ROBOT, lambda: None),
     "reference ": lambda: controllers.ComputedTorque(ROBOT, references.Sinusoids),
     "f_ext": lambda: gc.Plant(ROBOT, f_ext=lambda t: np.zeros((2, 6))),
     "progress": lambda: gc.simulate(ROBOT, LAW, ZERO, ZERO, 0.01, 1e-3, progress=lambda: None),
-    "box ": lambda: testing.certify_lyapunov(PASSIVITY, gc.Plant(ROBOT), ([10**400] * 2, [1.0, 1.0])),
+    "box.q ": lambda: testing.certify_lyapunov(PASSIVITY, gc.Plant(ROBOT), ([10**400] * 2, [1.0, 1.0])),
     "every": lambda: gc.SimulationOptions(every=deep()),
     "strict": lambda: gc.SimulationOptions(strict=deep()),
     "path": lambda: ROBOT.to_c("half a character \ud800"),
@@ -88,9 +91,31 @@ CALLS = {
     "controller": lambda: testing.certify_lyapunov(controllers.ComputedTorque, ROBOT, (0.1, 0.1)),
     "sensors": lambda: gc.Plant(ROBOT, sensors=""),
     "sensors ": lambda: gc.Plant(ROBOT, sensors={}),
+    "sensors  ": lambda: gc.Plant(ROBOT, sensors={gc.sensors.Encoder(12)}),
+    "bodies": lambda: gc.Robot.build({gc.Body("a", None, gc.Joint.revolute((0, 0, 1)), None, ROBOT.parameters[0])}),
+    "monitors ": lambda: gc.simulate(ROBOT, LAW, ZERO, ZERO, 0.01, 1e-3, monitors={gc.monitors.Skew()}),
+    "capability": lambda: processor(b"\x09\x00"),
+    "t_span": lambda: gc.integrators.integrate(np.negative, ZERO, {0.0, 1.0}, 0.1, "MK4", gc.groups.Rn(2)),
+    "t_span ": lambda: gc.integrators.integrate(np.negative, ZERO, b"\0\1", 0.1, "MK4", gc.groups.Rn(2)),
+    "box.q": lambda: testing.certify_lyapunov(PASSIVITY, ROBOT, ("1.0", 1.0)),
+    "box.v": lambda: testing.certify_lyapunov(PASSIVITY, ROBOT, (1.0, [1.0, -1.0])),
+    r"measure\(rates\)": lambda: robustness(None),
+    r"measure\(rates\) ": lambda: robustness([1.0, 2.0]),
+    r"storage\(t, q, v, z, plant\)": lambda: passivity(None),
+    r"storage\(t, q, v, z, plant\) ": lambda: passivity(np.zeros(9)),
+    "model": lambda: identification.fit([1.0], None, "ols"),
     "plants": lambda: gc.simulate_many(scipy.sparse.eye(2), LAW, ZERO, ZERO, 0.01, 1e-3),
     "v0": lambda: gc.simulate_many(ROBOT, LAW, ZERO, [[[1.0], [1.0, 2.0]], ZERO], 0.01, 1e-3),
 }
+
+
+def robustness(rate):
+    """Search with a measure that returns `rate`."""
+    testing.assert_robust(lambda point: (ROBOT, PASSIVITY), {"payload": (0.0, 1.0)}, measure=lambda rates: rate)
+
+
+def passivity(energy):
+    testing.assert_passive_port(PASSIVITY, ROBOT, storage=lambda t, q, v, z, plant: energy)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -122,6 +147,23 @@ def test_equations_without_a_solution():
     refusal = pytest.raises(identification.SolverError, match="weights: expected numbers of usual sizes")
     with refusal, np.errstate(over="ignore", invalid="ignore"):
         identification.fit(identification.RegressorModel(ROBOT), data, "ridge", weights=[1e308, 1e308])
+
+
+@pytest.mark.parametrize("extra", [{0: 1}, {"a": [{None: 1}]}, {"a": {"b": {True: 1}}}, {"a": {(1, 2): 3}}])
+def test_keys_that_json_would_turn_into_text(extra, tmp_path):
+    with pytest.raises(ArgumentError, match=r"extra: .* keys must be str"):
+        models.save(ROBOT, tmp_path / "robot.json", extra=extra)
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+@pytest.mark.parametrize("read", [load_model, load_extra, gc.Run.load, models.load])
+def test_pipes_are_not_read(read, tmp_path):
+    """Reading a pipe without a writer, or a device, would never end."""
+    for name in ("robot.json", "robot.toml"):
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(GeomctrlError, match=rf"{name}.*not a regular file"):
+            read(tmp_path / name)
 
 
 def test_one_number_serves_all_joints_only_as_a_number():
