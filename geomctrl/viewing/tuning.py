@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import html
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from .server import serve, stop
 
 SLIDER_STEP = 0.002  # of a slider from 0 to 1
 SAME_POSITION = 1e-6  # positions that differ by less are one
+DRAG_INTERVAL = 0.3  # s between pictures of the robot while a slider is dragged: curves come first
 NOW, PINS = "#0072B2", ("#D55E00", "#009E73", "#CC79A7", "#8C8C8C")
 COLOURS = {"held": "#00875A", "VIOLATED": "#C62828", "UNRESOLVED": "#B26A00"}
 NEUTRAL = "#555"
@@ -43,6 +45,7 @@ class TuningPage:
         self.drawn = 0  # outcomes that are on the page
         self._lock, self._closed = threading.RLock(), threading.Event()
         self._movie: tuple[np.ndarray, np.ndarray] | None = None
+        self._path: np.ndarray | None = None  # of the end effector, if it is not drawn yet
         self._frame = 0
         self._server: Any = serve(port, token)
         try:
@@ -242,8 +245,7 @@ class TuningPage:
             rows = np.searchsorted(run.t, np.linspace(0.0, run.t[-1], count)).clip(0, len(run.t) - 1)
             desired = run.q if run.desired is None else run.desired.q
             self._movie = all_poses(self.robot, run.q[rows]), all_poses(self.robot, desired[rows])
-            path = poses(self.robot, run.q[rows], end_effector(self.robot))[:, :3, 3]
-            self._scene.trail(path)
+            self._path = poses(self.robot, run.q[rows], end_effector(self.robot))[:, :3, 3]
         self._server.flush()
         self.drawn += 1
 
@@ -313,17 +315,25 @@ class TuningPage:
         self._follow()
 
     def _play(self) -> None:
+        """Move the robot and draw its path, apart from the curves: a browser draws them at once only if alone."""
+        drawn = 0.0
         while not self._closed.wait(1.0 / RATE):
-            if self._playing.value and self._movie is not None:
-                self._frame = (self._frame + 1) % len(self._movie[0])
+            if self._movie is None or (not self.session.is_quiet and time.perf_counter() - drawn < DRAG_INTERVAL):
+                continue
+            if self._playing.value or self._path is not None:
+                drawn = time.perf_counter()
+                self._frame = (self._frame + self._playing.value) % len(self._movie[0])
                 with contextlib.suppress(Exception):  # the server may close meanwhile
                     self._pose()
 
     def _pose(self) -> None:
-        movie = self._movie
+        with self._lock:
+            movie, path, self._path = self._movie, self._path, None
         if movie is not None:
             k = min(self._frame, len(movie[0]) - 1)
             with self._server.atomic():
+                if path is not None:
+                    self._scene.trail(path)
                 self._scene.show(movie[0][k], movie[1][k])
 
 

@@ -121,10 +121,25 @@ WATCH = f"""(() => {{
 }})()"""
 
 
+BATCHES = """
+window.__batches = [];
+const Plain = window.Worker;
+window.Worker = class extends Plain {
+    constructor(...args) {
+        super(...args);
+        this.addEventListener('message', ({data}) => {
+            if (data?.messages?.some(x => x.updates?.data)) window.__batches.push(data.messages.map(x => x.type));
+        });
+    }
+};
+"""
+
+
 def test_latency_from_slider_to_curves_is_reported(browser, tmp_path, record_property):
     """Five seconds of a Panda under Slotine-Li: from a movement of the mouse to the next drawing of a curve.
 
-    The movie is paused, because without a graphics card its pictures take all of the browser's time.
+    The movie is paused, because without a graphics card its pictures take all of the browser's time. Messages with
+    curves contain nothing of the scene, because viser would keep them until its next picture in three dimensions.
     """
     robot = models.panda()
     q = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
@@ -133,10 +148,13 @@ def test_latency_from_slider_to_curves_is_reported(browser, tmp_path, record_pro
     try:
         assert page.session.wait(300)
         page._playing.value = False
+        script = browser.call("Page.addScriptToEvaluateOnNewDocument", source=BATCHES)["identifier"]
         browser.open(page.address, 1300, 900)
+        browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
         browser.wait(f"/lyapunov: held/.test({TEXT}) && {CHARTS}.length === 3", 300)
         left, top, width, height = box(browser, "amplitude")
         browser.wait(WATCH)
+        browser.run("window.__batches.length = 0")
         send = lambda kind, share: browser.call(  # noqa: E731
             "Input.dispatchMouseEvent", type=kind, x=left + share * width, y=top + 0.5 * height, button="left",
             buttons=1, clickCount=1,
@@ -148,9 +166,13 @@ def test_latency_from_slider_to_curves_is_reported(browser, tmp_path, record_pro
             browser.wait(f"window.__delays.length > {k}")
         send("mouseReleased", 0.6)
         in_browser = np.array(browser.run("window.__delays"))
+        batches = browser.run("window.__batches")
         in_server = 1e3 * np.array(page.session.latencies[-20:])
     finally:
         page.close()
+    assert len(batches) >= 20
+    alone = [all(kind.startswith("Gui") for kind in batch) for batch in batches]
+    assert np.mean(alone) > 0.5, batches  # a movement of the robot may join some of them by chance
     for name, delays in (("to curves", in_browser), ("in Python", in_server)):
         record_property(f"median latency {name} [ms]", float(np.median(delays)))
         print(f"\nmedian latency {name} {np.median(delays):.0f} ms, largest {delays.max():.0f} ms")
