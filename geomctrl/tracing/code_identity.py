@@ -131,6 +131,10 @@ class Names(NamedTuple):
 OUTSIDE = {"IMPORT_NAME": "modules", "LOAD_GLOBAL": "loaded", "LOAD_NAME": "loaded", "STORE_GLOBAL": "loaded"}
 
 
+# With these, attributes are used without being named in code.
+DYNAMIC_LOOKUPS = {"getattr", "setattr", "delattr", "vars", "attrgetter", "methodcaller", "__dict__"}
+
+
 def codes(code: types.CodeType) -> Iterator[types.CodeType]:
     """The code of a function and of the functions and comprehensions inside it."""
     yield code

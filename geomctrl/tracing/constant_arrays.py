@@ -2,11 +2,14 @@
 
 `K @ [e, de]` with a plain array K would be computed by numpy's loops over objects, which follow Python's rules. While a
 law is traced, the arrays that its code reaches by name are therefore replaced by views of this class: globals, class
-attributes, default arguments, closures, and the entries of lists, tuples, dicts and objects that these hold.
+attributes, default arguments, closures, and the entries of lists, tuples, dicts and objects that these hold. Nothing
+else is written, because other threads may use it.
 """
 
 from __future__ import annotations
 
+import sys
+import threading
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .arrays import SEQUENCES, SymbolArray, TracedArray, holds_symbols, plain, row_of, wrapped
-from .code_identity import MISSING, PLAIN, in_cell, origin, parts_of
+from .code_identity import DYNAMIC_LOOKUPS, MISSING, PLAIN, in_cell, names_of, origin, parts_of
 from .graph import called_by_user
 from .rotations import SymbolicRotation, is_single_rotation, of_scipy
 from .selected import refresh
@@ -28,9 +31,16 @@ MAX_SEARCHED = 20_000  # number of objects that are searched for arrays
 
 
 class ConstantArray(TracedArray):
-    """A view of an array of numbers. It shares the array's memory, so that writing has the same effect."""
+    """A view of an array of numbers. It shares the array's memory, so that writing has the same effect.
+
+    For threads that do not trace, results are plain arrays.
+    """
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
+        if _another_thread_traces():
+            plain_out = {} if out is None else {"out": tuple(map(_as_plain, out))}
+            result = getattr(ufunc, method)(*map(_as_plain, inputs), **plain_out, **kwargs)
+            return result if out is None else out[0] if len(out) == 1 else out
         if out is not None:
             kwargs["out"] = tuple(map(_as_plain, out))
         result = getattr(ufunc, method)(*(array_of_list(_as_plain(x)) for x in inputs), **kwargs)
@@ -39,9 +49,14 @@ class ConstantArray(TracedArray):
         return visible(result) if out is None else out[0] if len(out) == 1 else out
 
     def __array_function__(self, func, types, args, kwargs):
+        if _another_thread_traces():
+            return func(*_as_plain(args), **_as_plain(kwargs))
         if any(map(_reveals, (args, kwargs))):
             return row_of(func, plain(args), plain(kwargs))
         return visible(func(*_as_plain(args), **_as_plain(kwargs)))
+
+    def __getitem__(self, key):
+        return self.view(np.ndarray)[key] if _another_thread_traces() else super().__getitem__(key)
 
     def __setitem__(self, key, value):
         super().__setitem__(key, value)
@@ -97,6 +112,13 @@ def _as_plain(x: Any) -> Any:
 # --- the arrays that code reaches by name ------------------------------------------------------------------------
 
 
+_tracing: list[int] = []  # threads in `visible_arrays`: one, because of the lock of `numpy_on_symbols`
+
+
+def _another_thread_traces() -> bool:
+    return bool(_tracing) and threading.get_ident() not in _tracing
+
+
 class _Place(NamedTuple):
     """Where user code holds an array, or a tuple with arrays."""
 
@@ -107,24 +129,30 @@ class _Place(NamedTuple):
 
 
 @contextmanager
-def visible_arrays(spaces: Iterable[dict[str, Any]], roots: Iterable[Any] = ()) -> Iterator[None]:
-    """Context in which the arrays that these globals, functions and classes hold are constant arrays."""
-    search = _Search((*spaces, *roots))
+def visible_arrays(roots: Iterable[Any]) -> Iterator[None]:
+    """Context in which the arrays that the code of these functions and classes reaches by name are constant arrays."""
+    search = _Search(roots)
+    _tracing.append(threading.get_ident())
     try:
         for place in search.places:
-            place.put(place.replacement)
+            if place.get() is place.original:  # otherwise another thread has replaced it
+                place.put(place.replacement)
         yield
     finally:
         for place in search.places:
             if place.get() is place.replacement:  # otherwise user code has replaced it
                 place.put(place.original)
+        _tracing.pop()
     for x, replacement in search.arrays.values():
         if x.shape != replacement.shape or x.dtype != replacement.dtype:
             raise UntraceableError("the shape of an array outside of the function is changed: write x.reshape")
 
 
 class _Search:
-    """Finds the places; equal objects have equal replacements, so that `is` has the same result."""
+    """Finds the places; equal objects have equal replacements, so that `is` has the same result.
+
+    Globals, and attributes of classes and modules, are searched if code names them.
+    """
 
     def __init__(self, roots: Iterable[Any]):
         self.places: list[_Place] = []
@@ -132,12 +160,17 @@ class _Search:
         self.tuples: dict[int, tuple[tuple, tuple]] = {}
         self.rotations: dict[int, tuple[Any, SymbolicRotation]] = {}
         self.seen: dict[int, Any] = {}
+        self.names: set[str] = set()  # of attributes in the code found so far
+        self.owners: dict[int, type | types.ModuleType] = {}
+        self.searched: set[tuple[int, str]] = set()  # globals and attributes
         self.waiting = deque(roots)  # without recursion, because lists may be nested deeper than Python's stack
         while self.waiting and len(self.seen) < MAX_SEARCHED:
             x = self.waiting.popleft()
             if not issubclass(type(x), (*PLAIN, np.ndarray)) and id(x) not in self.seen:
                 self.seen[id(x)] = x
                 self._search(x)
+            if not self.waiting:
+                self._attributes_named()
 
     def visit(self, x: Any) -> None:
         self.waiting.append(x)
@@ -145,7 +178,7 @@ class _Search:
     def _search(self, x: Any) -> None:
         kind = type(x)
         if kind is dict or kind is list:
-            if len(x) <= MAX_ENTRIES or (kind is dict and "__name__" in x):
+            if len(x) <= MAX_ENTRIES:
                 for key, value in list(x.items() if kind is dict else enumerate(x)):
                     self._entry(x, key, value)
         elif kind is tuple:
@@ -155,16 +188,38 @@ class _Search:
             if _is_users(x):
                 self._function(x)
         elif issubclass(kind, type):
-            if _is_users(x):
-                for name, value in list(vars(x).items()):
-                    self._attribute(x, name, value)
+            self.owners |= {id(cls): cls for cls in x.__mro__ if _is_users(cls)}
+            self.visit(kind)
+        elif issubclass(kind, types.ModuleType):
+            if origin(x.__name__) == "user":
+                self.owners[id(x)] = x
         elif (parts := parts_of(x)) is not None:
             for value in parts:
                 self.visit(value)
         elif kind is types.SimpleNamespace or _is_users(kind):
+            self.visit(kind)
             self.visit(_attributes(x))
 
+    def _attributes_named(self) -> None:
+        """Search attributes of classes and modules that code names, or may look up without a name."""
+        all_of_them = not self.names.isdisjoint(DYNAMIC_LOOKUPS)
+        for owner in self.owners.values():
+            for name, value in list(vars(owner).items()):
+                is_code = isinstance(owner, type) and (type(value) is types.FunctionType or parts_of(value) is not None)
+                used = name in self.names or is_code or (all_of_them and name[:2] != "__")
+                if used and (id(owner), name) not in self.searched:
+                    self.searched.add((id(owner), name))
+                    self._attribute(owner, name, value)
+
     def _function(self, f: types.FunctionType) -> None:
+        space, names = f.__globals__, names_of(f.__code__)
+        self.names |= names.attributes | (DYNAMIC_LOOKUPS & {*names.loaded})
+        for name in names.loaded:
+            if name in space and (id(space), name) not in self.searched:
+                self.searched.add((id(space), name))
+                self._entry(space, name, space[name])
+        for name in names.modules:
+            self.visit(sys.modules.get(name) or sys.modules.get(f"{space.get('__package__')}.{name}"))
         self._attribute(f, "__defaults__", f.__defaults__)
         self.visit(f.__kwdefaults__)
         for cell in f.__closure__ or ():

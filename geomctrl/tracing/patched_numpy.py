@@ -54,7 +54,7 @@ def numpy_on_symbols(*spaces: dict[str, Any], roots: Iterable[Any] = ()) -> Iter
 
     New arrays of numbers created by user code and by the packages above can hold symbols. The names are replaced in the
     globals of these modules and in `spaces`. numpy and math themselves remain unchanged, because compiled libraries
-    call them with numbers. Arrays of user modules, and of the functions and classes `roots`, are `visible_arrays`.
+    call them with numbers. The arrays that the functions and classes `roots` reach by name are `visible_arrays`.
     """
     with _lock, scipy_on_symbols(), np.errstate(all="ignore"):  # warnings about constants belong to the real run
         owner = threading.get_ident()
@@ -79,7 +79,7 @@ def numpy_on_symbols(*spaces: dict[str, Any], roots: Iterable[Any] = ()) -> Iter
                 space[name] = replacement
             for space, name in added:
                 space[name] = builtin[name]
-            with visible_arrays((x for x in namespaces if not _is_own_namespace(x)), roots):
+            with visible_arrays(roots):
                 yield
         finally:
             for space, name, value, replacement in places:

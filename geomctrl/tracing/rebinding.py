@@ -39,3 +39,8 @@ def rebind(
 def empty_cells(function: Callable[..., Any]) -> tuple[CellType, ...]:
     """Return one empty closure cell for each free variable of a function."""
     return tuple(CellType() for _ in function.__code__.co_freevars)
+
+
+def without_data(function: FunctionType) -> FunctionType:
+    """A copy of a function without defaults and contents of its closure, which tells what its code names."""
+    return FunctionType(function.__code__, function.__globals__, closure=empty_cells(function) or None)

@@ -1,14 +1,16 @@
 """While one thread traces, names of its modules are replaced; code of other threads computes as always."""
 
+import builtins
 import functools
 import math
 import statistics
 import threading
 
 import numpy as np
+import pytest
 from scipy.interpolate import CubicSpline
 
-from geomctrl.tracing import trace
+from geomctrl.tracing import constant_arrays, trace
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 
 TABLE = CubicSpline([0.0, 1.0, 2.0], [0.0, 3.0, 1.0])
@@ -66,3 +68,50 @@ def test_what_another_thread_puts_into_a_module_stays(monkeypatch):
         in_a_thread(lambda: globals().update(clip=other, max=other))
     assert clip is other
     assert max is other
+
+
+NAMED = np.ones(2)
+
+
+class Filter:
+    def __init__(self):
+        self.n, self.x, self.past = 0, np.zeros(2), [np.zeros(2), np.zeros(2)]
+
+    def step(self):
+        self.n, self.x = self.n + 1, NAMED * self.n + NAMED
+        self.past[:] = self.past[1], self.x
+
+    def is_right(self):
+        """Whether each attribute has its value after n steps, and is a plain array."""
+        arrays = [self.x, *self.past]
+        expected = np.maximum([self.n, self.n - 1, self.n], 0)
+        return [x.tolist() for x in arrays] == [[n, n] for n in expected] and {*map(builtins.type, arrays)} == {np.ndarray}
+
+
+class Product:
+    filters, gain = [Filter()], np.full(2, 3.0)
+
+    def __call__(self, x):
+        return self.gain @ [x[0], x[1]] + NAMED @ [x[1], 1.0]
+
+
+FILTERS = [Filter()]
+
+
+@pytest.mark.parametrize("filters", [FILTERS, Product.filters])
+def test_objects_that_the_code_does_not_name_belong_to_other_threads(monkeypatch, filters):
+    found, product = constant_arrays._Search.__init__, Product()
+
+    def found_and_stepped(self, roots):
+        found(self, roots)
+        in_a_thread(filters[0].step)  # at the worst time: between the search and the replacement
+
+    monkeypatch.setattr(constant_arrays._Search, "__init__", found_and_stepped)
+    with numpy_on_symbols(roots=[product]):
+        assert filters[0].is_right()
+        in_a_thread(filters[0].step)
+        assert filters[0].is_right()
+        assert builtins.type(NAMED) is builtins.type(product.gain) is constant_arrays.ConstantArray
+    assert filters[0].is_right()
+    assert filters[0].n >= 2
+    assert builtins.type(NAMED) is builtins.type(product.gain) is np.ndarray

@@ -23,6 +23,7 @@ from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.code_identity import (
     CACHE,
     CREATED,
+    DYNAMIC_LOOKUPS,
     MISSING,
     PLAIN,
     Names,
@@ -41,6 +42,7 @@ from geomctrl.tracing.code_identity import (
     plain_value,
     set_attributes,
 )
+from geomctrl.tracing.rebinding import without_data
 from geomctrl.tracing.replacements import Replacements
 from geomctrl.tracing.rotations import is_rotation
 from geomctrl.tracing.symbols import UntraceableError
@@ -53,8 +55,6 @@ MAX_THINGS = 10_000  # largest number of inspected objects
 PURE_MODULES = {"typing", "dataclasses"}  # modules whose objects have no side effects
 IMPURE = {"breakpoint", "eval", "exec", "globals", "input", "locals", "open", "__import__"}
 PRINTED = [getattr(builtins, name) for name in (*IMPURE, "print")]  # by value: an attribute, another name
-# With these, attributes are used without being named in code.
-DYNAMIC_LOOKUPS = {"getattr", "setattr", "delattr", "vars", "attrgetter", "methodcaller", "__dict__"}
 READERS = {id(f): f for f in (getattr, setattr, delattr, vars, operator.attrgetter, operator.methodcaller)}
 REFUSED_ATTRIBUTES = {"__globals__", "__builtins__", "__subclasses__", "__code__"}  # give access to unnamed objects
 CONTRACT_ATTRIBUTES = {  # attributes of a controller
@@ -89,7 +89,7 @@ class ExternalState:
         self.signature: list[Any] = []
         self.spaces: dict[int, dict[str, Any]] = {}  # globals of the functions
         self._seen: dict[int, int] = {}
-        self.reached: list[Any] = []  # all visited objects
+        self.reached: list[Any] = []  # all visited objects; copied functions without their data
         self._attributes = set(CONTRACT_ATTRIBUTES)  # names of attributes that the visited code uses
         self._named: list[tuple[Any, str, Any]] = []
         self._held: list[tuple[str, Any, Any, bool]] = []  # name, object, its contents or (if True) its attributes
@@ -202,7 +202,7 @@ class ExternalState:
             self.signature.append((name, seen))
             return
         self._seen[id(x)] = len(self._seen)
-        self.reached.append(x)
+        self.reached.append(without_data(x) if id(x) in self._copied_functions else x)
         if len(self.reached) > MAX_THINGS:
             raise UntraceableError(f"the code refers to more than {MAX_THINGS} objects, through {name}")
         if id(x) in READERS:
