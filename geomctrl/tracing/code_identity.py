@@ -133,6 +133,7 @@ OUTSIDE = {"IMPORT_NAME": "modules", "LOAD_GLOBAL": "loaded", "LOAD_NAME": "load
 
 # With these, attributes are used without being named in code.
 DYNAMIC_LOOKUPS = {"getattr", "setattr", "delattr", "vars", "attrgetter", "methodcaller", "__dict__"}
+CONSTRUCTORS = ("__new__", "__init__", "__post_init__")  # called when an object is created
 
 
 def codes(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -8,6 +8,7 @@ else is written, because other threads may use it.
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 import types
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .arrays import SEQUENCES, SymbolArray, TracedArray, holds_symbols, plain, row_of, wrapped
-from .code_identity import DYNAMIC_LOOKUPS, MISSING, PLAIN, in_cell, names_of, origin, parts_of
+from .code_identity import CONSTRUCTORS, DYNAMIC_LOOKUPS, MISSING, PLAIN, in_cell, names_of, origin, parts_of
 from .graph import called_by_user
 from .rotations import SymbolicRotation, is_single_rotation, of_scipy
 from .selected import refresh
@@ -182,14 +183,19 @@ class _Search:
                 for key, value in list(x.items() if kind is dict else enumerate(x)):
                     self._entry(x, key, value)
         elif kind is tuple:
-            for value in x:
-                self.visit(value)
+            if x and isinstance(x[0], type) and x is x[0].__mro__:  # of an object's class, which no code calls
+                self._owns(x)
+            else:
+                for value in x:
+                    self.visit(value)
         elif kind is types.FunctionType:
             if _is_users(x):
                 self._function(x)
         elif issubclass(kind, type):
-            self.owners |= {id(cls): cls for cls in x.__mro__ if _is_users(cls)}
-            self.visit(kind)
+            self._owns(x.__mro__)
+            for cls, name in itertools.product(x.__mro__, CONSTRUCTORS):
+                if id(cls) in self.owners and name in vars(cls):
+                    self._attribute(cls, name, vars(cls)[name])
         elif issubclass(kind, types.ModuleType):
             if origin(x.__name__) == "user":
                 self.owners[id(x)] = x
@@ -197,16 +203,21 @@ class _Search:
             for value in parts:
                 self.visit(value)
         elif kind is types.SimpleNamespace or _is_users(kind):
-            self.visit(kind)
+            self._owns(kind.__mro__)
             self.visit(_attributes(x))
+
+    def _owns(self, classes: tuple[type, ...]) -> None:
+        self.owners |= {id(cls): cls for cls in classes if _is_users(cls)}
 
     def _attributes_named(self) -> None:
         """Search attributes of classes and modules that code names, or may look up without a name."""
         all_of_them = not self.names.isdisjoint(DYNAMIC_LOOKUPS)
         for owner in self.owners.values():
             for name, value in list(vars(owner).items()):
-                is_code = isinstance(owner, type) and (type(value) is types.FunctionType or parts_of(value) is not None)
-                used = name in self.names or is_code or (all_of_them and name[:2] != "__")
+                special = name[:2] == "__"
+                method = isinstance(owner, type) and (type(value) is types.FunctionType or parts_of(value) is not None)
+                used = name in self.names or (special and method and name not in CONSTRUCTORS)
+                used = used or (all_of_them and not special)
                 if used and (id(owner), name) not in self.searched:
                     self.searched.add((id(owner), name))
                     self._attribute(owner, name, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ class Replacements:
 
     def __init__(self, *packages: str, without: tuple[str, ...] = ()):
         self._packages, self._without = tuple(f"{name}." for name in packages), without
+        self._lock = threading.RLock()  # for what follows
         self._imported, self._modules = 0, set[str]()
         self._spaces: dict[str, _Space] = {}  # modules and classes by location
         self._views: list[Iterable[Any]] = []  # their members, which the views follow
@@ -49,8 +51,13 @@ class Replacements:
 
     def now(self) -> list[tuple[str, list[Any]]]:
         """Return the changed locations with their members; [] if there are none."""
-        if self._result is not None:
-            return self._result
+        result = self._result  # another thread may reset it
+        if result is not None:
+            return result
+        with self._lock:
+            return self._now()
+
+    def _now(self) -> list[tuple[str, list[Any]]]:
         if len(sys.modules) != self._imported:
             self._watch_new_modules()
         if self._is_unchanged():

@@ -85,11 +85,16 @@ class Filter:
         """Whether each attribute has its value after n steps, and is a plain array."""
         arrays = [self.x, *self.past]
         expected = np.maximum([self.n, self.n - 1, self.n], 0)
-        return [x.tolist() for x in arrays] == [[n, n] for n in expected] and {*map(builtins.type, arrays)} == {np.ndarray}
+        return [x.tolist() for x in arrays] == [[n, n] for n in expected] and {*map(builtins.type, arrays)} == {
+            np.ndarray
+        }
 
 
 class Product:
     filters, gain = [Filter()], np.full(2, 3.0)
+
+    def __init__(self):  # code that created the object, and is not called again
+        self.number = len(Product.filters)
 
     def __call__(self, x):
         return self.gain @ [x[0], x[1]] + NAMED @ [x[1], 1.0]

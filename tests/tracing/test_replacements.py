@@ -2,6 +2,7 @@
 
 import copy
 import sys
+import threading
 import types
 
 import pytest
@@ -92,3 +93,20 @@ def test_imported_parts_of_a_package_replace_nothing(module, monkeypatch):
     assert replacements.now() == []
     package.part = types.ModuleType("replaceable_package.part")
     assert replacements.now() == []
+
+
+def test_two_threads_ask_for_the_first_time(monkeypatch):
+    replacements, answers, started = Replacements("geomctrl.lie"), [], []
+    read = replacements._read
+
+    def read_beside_another_thread():
+        if not started:
+            started.append(threading.Thread(target=lambda: answers.append(replacements.now())))
+            started[0].start()
+            started[0].join(0.2)
+        return read()
+
+    monkeypatch.setattr(replacements, "_read", read_beside_another_thread)
+    assert replacements.now() == []
+    started[0].join()
+    assert answers == [[]]

@@ -22,6 +22,7 @@ import numpy as np
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.code_identity import (
     CACHE,
+    CONSTRUCTORS,
     CREATED,
     DYNAMIC_LOOKUPS,
     MISSING,
@@ -60,7 +61,6 @@ REFUSED_ATTRIBUTES = {"__globals__", "__builtins__", "__subclasses__", "__code__
 CONTRACT_ATTRIBUTES = {  # attributes of a controller
     *("coriolis_matrix", "lyapunov", "allowance", "true_parameters", "reference", "robot", "group", "form", "q_d")
 }
-CONSTRUCTORS = ("__new__", "__init__", "__post_init__")  # called when an object is created
 FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
 LIBRARY = (np.ufunc, np.dtype, type(np.where), re.Pattern, types.GenericAlias, type(Names.loaded),
            types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodWrapperType,
