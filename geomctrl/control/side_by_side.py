@@ -6,6 +6,7 @@ compared with Python; a loop whose results differ is repeated in Python.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 from .compiled.choice import FittedTrace
 from .compiled.comparison import SIDE_BY_SIDE, WHOLE, Comparison, Extent
 from .compiled.external_state import REPLACEMENTS
-from .compiled.machine import SAMPLE, STEP, Machine
+from .compiled.machine import SAMPLE, STEP, Machine, turn
 from .compiled.traced_loop import TracedLoop
 from .group_members import alone, completed, in_python, run_of, trace_of
 from .loop_runner import CHUNK_STEPS, LoopRunner, in_a_loop
@@ -127,14 +128,23 @@ def _workers(
 ) -> Iterator[Callable[[Callable[[Any], None], Iterable[Any]], Any]]:
     """Call the function with each argument, in this thread or shared among several threads; return when all are done.
 
+    Threads take turns in Python and share the processors in compiled code: tracing reads, and restores, all objects
+    that the traced code may reach, which may include the law of a run in another thread.
     `interrupted` is set if this thread is interrupted or another one raises an exception.
     """
     if threads == 1:
         yield lambda function, arguments: deque(map(function, arguments), maxlen=0)
         return
+    python = threading.Lock()
+
+    def in_turn(function: Callable[[Any], None], x: Any) -> None:
+        with python:
+            turn.set(python)
+            function(x)
+
     with ThreadPoolExecutor(threads) as pool:
         try:
-            yield lambda function, arguments: deque(pool.map(function, arguments), maxlen=0)
+            yield lambda function, xs: deque(pool.map(functools.partial(in_turn, function), xs), maxlen=0)
         except BaseException:
             interrupted.set()
             raise

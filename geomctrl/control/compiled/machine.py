@@ -9,7 +9,10 @@ import ctypes
 import functools
 import hashlib
 import marshal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
 
 import numpy as np
 
@@ -25,6 +28,22 @@ RUN = ctypes.CFUNCTYPE(WHOLE, POINTER, POINTER, POINTER, WHOLE, WHOLE, WHOLE, WH
 LOOK = ctypes.PYFUNCTYPE(WHOLE, POINTER, POINTER)  # keeps the interpreter's lock for its microseconds
 OVER_ROWS = ctypes.CFUNCTYPE(None, POINTER, POINTER, POINTER, WHOLE, POINTER)
 STEP, SAMPLE = range(2)  # the next operation of a run
+
+turn: ContextVar[Lock | None] = ContextVar("turn", default=None)  # held by one of several threads while it runs Python
+
+
+@contextmanager
+def without_turn() -> Iterator[None]:
+    """Context in which other threads of a parallel run may run Python."""
+    lock = turn.get()
+    if lock is None:
+        yield
+        return
+    lock.release()
+    try:
+        yield
+    finally:
+        lock.acquire()
 
 
 class Machine(LaneMemory[Layout]):
@@ -92,9 +111,10 @@ class Machine(LaneMemory[Layout]):
         size = self.layout.row
         if len(self.rows) < (numbers := ((last - first) // every + 2) * size):
             self.rows = np.empty(numbers)
-        next_and_phase = self._run(
-            *self.addresses, self.rows.ctypes.data, *steps, *end, alive, begin + 2 * (not sampled)
-        )  # fmt: skip
+        with without_turn():
+            next_and_phase = self._run(
+                *self.addresses, self.rows.ctypes.data, *steps, *end, alive, begin + 2 * (not sampled)
+            )
         k, phase = divmod(next_and_phase, 2)
         stopped = int(self.memory[self.layout.stopped : self.layout.stopped + 1].view(np.int64)[0])
         before, latest = first - begin, k - phase
