@@ -29,6 +29,10 @@ class _RobotType(type):
     here.
     """
 
+    @property
+    def __signature__(cls) -> inspect.Signature:  # otherwise that of __call__
+        return inspect.signature(Mechanism)
+
     def __call__(cls, *args: Any, **options: Any) -> Any:
         try:
             return super().__call__(*args, **options)

@@ -7,6 +7,7 @@ A plain value stands for a group with that first field: `runs=0` for `Runs(0)`, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import checked, count, number, shown
+from geomctrl.control.sweeping.executors import check_executor
 from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
 
@@ -159,7 +161,7 @@ class Box:
             number("friction", self.friction, "a share, not negative, such as 0.2 for 20 %", lambda x: x >= 0.0)
         if self.disturbance is not None:
             torques = checked("disturbance", self.disturbance, ())
-            if torques.ndim > 1 or not (torques >= 0.0).all():
+            if torques.ndim > 1 or not torques.size or not (torques >= 0.0).all():
                 raise ArgumentError(f"disturbance: expected torques (nv,), not negative, got {shown(self.disturbance)}")
             _store(self, disturbance=torques)
         if self.times is None:
@@ -207,8 +209,19 @@ class Budget:
     def __post_init__(self):
         if not (self.resume is None or isinstance(self.resume, (str, Path)) or hasattr(self.resume, "save")):
             raise ArgumentError(f"resume: expected a certificate or the path of a file, got {self.resume!r:.80}")
+        checked_executor(self.executor)
         _store(self, boxes=count("boxes", self.boxes, 1), seconds=_seconds("seconds", self.seconds))
         _store(self, seed=count("seed", self.seed))
+
+
+def checked_executor(executor: Any) -> None:
+    """Raise ArgumentError unless it is None or runs functions in other processes."""
+    check_executor(executor)
+    if isinstance(executor, ThreadPoolExecutor):
+        raise ArgumentError(
+            "executor: expected one of processes, such as concurrent.futures.ProcessPoolExecutor or a dask client, got"
+            " threads, which can not decide boxes at the same time"
+        )
 
 
 def region_of(region: Any) -> Region:

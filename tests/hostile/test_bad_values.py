@@ -15,9 +15,9 @@ from hostile.calls import DEATH, NAMED, UNNAMED, call, wrong_forms
 from hostile.discovery import parameters, public_callables
 from hostile.examples import ROOMS, callable_of, examples, left_out
 
-pytestmark = pytest.mark.slow
 TESTS = Path(__file__).parents[1]
 PARTS = {"terms": 3, "control": 3, "identification": 2}  # parts of a package's substitutions, for several processes
+ADD = "tests/hostile/examples/: add to EXAMPLES of the file of its package"
 CHUNKS = [(room, k, PARTS.get(room, 1)) for room in ROOMS for k in range(PARTS.get(room, 1))]
 
 
@@ -26,10 +26,13 @@ def every_example():
 
 
 def test_every_public_callable_has_an_example_or_a_reason_to_have_none():
-    public, named, without = set(public_callables()), {callable_of(name) for name in every_example()}, set(left_out())
-    assert sorted(public - named - without) == [], "no example of these in tests/hostile/examples/"
-    assert sorted((named | without) - public) == [], "not public, or not any more"
-    assert sorted(named & without) == [], "left out, and with an example"
+    public, named, without = public_callables(), {callable_of(name) for name in every_example()}, set(left_out())
+    new = {n: ", ".join(f'"{p}": ...' for p in parameters(public[n])) for n in sorted({*public} - named - without)}
+    lines = [f'    "{name}": Example({{{given}}}),' for name, given in new.items()]
+    reason = "with arguments that work, or to its LEFT_OUT with the reason why there is none"
+    assert new == {}, f"{ADD}, {reason}:\n" + "\n".join(lines)
+    assert sorted((named | without) - {*public}) == [], "not public, or not any more: tests/hostile/examples/"
+    assert sorted(named & without) == [], "left out, and with an example: tests/hostile/examples/"
     assert len(named) > 400
 
 
@@ -37,9 +40,11 @@ def test_every_argument_is_in_an_example():
     public, given = public_callables(), defaultdict(set)
     for name, example in every_example().items():
         given[callable_of(name)] |= set(example.arguments)
-    assert {n: missing for n in given if (missing := set(parameters(public[n])) - given[n])} == {}
+    missing = {n: sorted(new) for n in given if (new := set(parameters(public[n])) - given[n])}
+    assert missing == {}, f"{ADD} the arguments: {missing}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ROOMS)
 def test_the_examples_work_and_legal_forms_give_the_same_results(room):
     public, wrong = public_callables(), []
@@ -103,6 +108,7 @@ def outcomes(workers, room, number, of, folder):
     raise AssertionError(f"{room}: dies again and again: {result[-1]}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("room", "number", "of"), CHUNKS)
 def test_bad_values_are_refused_by_name(room, number, of, workers, tmp_path):
     result = outcomes(workers, room, number, of, tmp_path)

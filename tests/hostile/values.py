@@ -1,5 +1,6 @@
 """Values to put in the place of a good one: bad ones of fifteen kinds, and the legal forms of numbers and arrays."""
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +19,11 @@ class Fresh:
 
     def __init__(self, make: Callable[[], Any]):
         self.make = make
+
+
+def once(make: Callable[[], Any]) -> Fresh:
+    """A good value that takes long: it is made by the first call that needs it."""
+    return Fresh(functools.cache(make))
 
 
 def number(value: float, *, positive: bool = False, negative: bool = True, legal: str = "") -> Argument:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from geomctrl.control.sweeping.executors import check_executor, spread
+from geomctrl.control.sweeping.executors import spread
 from geomctrl.control.sweeping.job import pickled, unpickled
 from geomctrl.errors import ArgumentError
 from geomctrl.testing.settings import Budget
@@ -31,7 +30,6 @@ class ProofRunner:
     """
 
     def __init__(self, budget: Budget, request: tuple, statements: Callable[[float | None], Mapping[str, Any]]):
-        checked_executor(budget.executor)
         self.budget, self.request, self.statements, self.interrupted = budget, request, statements, False
 
     def __call__(
@@ -57,16 +55,6 @@ class ProofRunner:
         except KeyboardInterrupt:
             self.interrupted = True
             return Claim("a search for a counterexample, which was interrupted", UNDECIDED)
-
-
-def checked_executor(executor: Any) -> None:
-    """Raise ArgumentError unless it is None or runs functions in other processes."""
-    check_executor(executor)
-    if isinstance(executor, ThreadPoolExecutor):
-        raise ArgumentError(
-            "executor: expected one of processes, such as concurrent.futures.ProcessPoolExecutor or a dask client, got"
-            " threads, which can not decide boxes at the same time"
-        )
 
 
 def pickled_request(arguments: tuple) -> bytes:

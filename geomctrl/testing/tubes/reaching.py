@@ -20,7 +20,8 @@ from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 from geomctrl.testing.certificates.arguments import parameter_intervals
-from geomctrl.testing.certificates.running import checked_executor, pickled_request
+from geomctrl.testing.certificates.running import pickled_request
+from geomctrl.testing.settings import checked_executor
 
 from .equations import LoopEquations, checked_plant
 from .steps import ERR, MIN_STEP_RATIO, Dynamics, Enclosure

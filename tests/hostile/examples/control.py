@@ -122,7 +122,14 @@ EXAMPLES = {
     "CompiledLaw.to_casadi": Example({}, COMPILED, compare=False),
     "CompiledLaw.to_c": Example({"path": path("law.c"), "name": words("law"), "precision": "double"}, COMPILED),
     "SimulationOptions": Example(
-        {"method": "MK4", "every": Argument(1), "strict": True, "compiled": False, "device": "cpu"}
+        {
+            "method": "MK4",
+            "every": Argument(1),
+            "strict": True,
+            "compiled": False,
+            "device": "cpu",
+            "precision": "double",
+        }
     ),
     "SweepExecution": Example(
         {"executor": None, "block": Argument(8, "none"), "seed": 0, "progress": Argument(watch, "none")}

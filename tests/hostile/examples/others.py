@@ -2,8 +2,8 @@
 
 import numpy as np
 from hostile.calls import Example
-from hostile.examples.common import FOLDER, ROBOT, Q, V, path, rng, words
-from hostile.values import Argument, Fresh, gain, number
+from hostile.examples.common import FOLDER, PATH, ROBOT, Q, V, path, rng, words
+from hostile.values import Argument, Fresh, gain, number, once
 
 from geomctrl import Plant, SimulationOptions, controllers, interop, models, references, testing
 from geomctrl.models.io.mjcf import load_mjcf
@@ -43,10 +43,10 @@ def below(x):
     return x[0] - 2.0
 
 
-CERTIFICATE = testing.certify(below, [(0.0, 1.0)])
+CERTIFICATE = once(lambda: testing.certify(below, [(0.0, 1.0)]))
 DOMAIN = {"t": (0.5, 1.0), "q": (-0.5, 0.5)}
 STRICT = controllers.ComputedTorque(ROBOT, references.hold(ROBOT, np.array([1.0, 0.5])), strict=True)
-LYAPUNOV = testing.certify_lyapunov(STRICT, ROBOT, (0.01, 0.1), levels=False)
+LYAPUNOV = once(lambda: testing.certify_lyapunov(STRICT, ROBOT, (0.01, 0.1), levels=False))
 EXAMPLES = {
     "testing.assert_skew_symmetric": Example(
         {
@@ -96,9 +96,25 @@ EXAMPLES = {
         {"proof": CERTIFICATE, "processes": 1, "progress": Argument(False, "none")}, compare=False
     ),
     "testing.Box": Example(
-        {"q": Argument(0.5, "all"), "v": Argument(1.0, "all"), "times": None, "equilibrium": Argument(None, "all")}
+        {
+            "q": Argument(0.5, "all"),  # checked with the robot
+            "v": Argument(1.0, "all"),
+            "times": None,
+            "equilibrium": Argument(None, "all"),
+            "disturbance": number(0.5, negative=False),
+            "friction": number(0.25, negative=False),
+            "z": Argument(0.125, "all"),
+        }
     ),
-    "testing.Budget": Example({"boxes": 16, "seconds": number(2.0, positive=True), "seed": 1}),
+    "testing.Budget": Example(
+        {
+            "boxes": 16,
+            "seconds": number(2.0, positive=True),
+            "seed": 1,
+            "executor": None,
+            "resume": Argument(None, PATH),
+        }
+    ),
     "testing.certify_lyapunov": Example(
         {
             "controller": STRICT,
@@ -192,6 +208,7 @@ EXAMPLES = {
             "normalized": True,
             "reward": None,
             "terminated": None,
+            "safety": None,
             "simulation": SimulationOptions(),
             "monitors": Argument([], "empty none"),
         },

@@ -2,7 +2,8 @@
 
 import numpy as np
 from hostile.calls import Example
-from hostile.values import Argument, number
+from hostile.examples.common import path
+from hostile.values import Argument, number, once
 
 import geomctrl as gc
 from geomctrl.mechanism import inertia
@@ -59,7 +60,7 @@ PORT = {"storage": power, "port": "joints"}
 INPUTS = {"port": "joints", "share": Argument(0.5, "", "huge negative")}
 PERIOD = number(0.03125, positive=True)
 LEVEL = {"level": number(0.125, negative=False), "horizon": number(0.0625, positive=True)}
-TUBE = gc.testing.reach(SLIDER, LAW, (np.array([0.4, 0.0]), np.array([0.5, 0.1])), 0.25)
+TUBE = once(lambda: gc.testing.reach(SLIDER, LAW, (np.array([0.4, 0.0]), np.array([0.5, 0.1])), 0.25))
 BOUNDS = Argument((np.array([-1.0, -1.0]), np.array([1.0, 1.0])))
 HOLD = number(0.00390625, positive=True)
 SAMPLED = {
@@ -76,6 +77,8 @@ def remaining(t, q, v, z, plant):
     return 0.5 - 25.0 * q.dot(q) - v.dot(v)
 
 
+BARRIER = once(lambda: gc.testing.certify_barrier(remaining, LAW, SLIDER, BOUNDS.value, budget=1))
+HELD = once(lambda: gc.testing.certify_sampled(LAW, SLIDER, (0.5, 0.5), 2.0**-8, outside=(0.45, 0.45), budget=1))
 OVER = {"make": make, "over": {"kp": (1.0, 2.0)}, "measure": rate}
 EXAMPLES = {
     "testing.assert_exponential": Example(
@@ -159,6 +162,19 @@ EXAMPLES = {
         forms=["parameters"],
         compare=False,
     ),
+    "BarrierCertificate.save": Example({"path": path("barrier.npz")}, BARRIER, compare=False),
+    "SampledCertificate.save": Example({"path": path("held.npz")}, HELD, compare=False),
+    "testing.find_lyapunov": Example(
+        {
+            **LOOP,
+            "box": (0.5, 0.5),
+            "degree": 2,
+            "budget": 16,
+            "progress": Argument(False, "none"),
+        },
+        forms=["degree"],
+        compare=False,
+    ),
     "testing.certify_sampled": Example(
         {**SAMPLED, "control_dt": HOLD, "progress": Argument(False, "all")}, compare=False
     ),
@@ -170,10 +186,15 @@ EXAMPLES = {
     ),
     "testing.assert_robust": Example({**OVER, "limit": number(1.0), "points": 1, **SEARCH}, forms=["limit"]),
 }
+BY_THE_ENVIRONMENT = "called with what gymnasium_env has checked"
 LEFT_OUT = {
     "testing.Tube": "made by testing.reach",
     "TubeCheck": "made by a Tube",
     "SampledCertificate": "made by certify_sampled",
     "BarrierCertificate": "made by certify_barrier",
+    "BarrierCertificate.command": BY_THE_ENVIRONMENT,
+    "BarrierCertificate.require_cover": BY_THE_ENVIRONMENT,
+    "BarrierCertificate.require_safe": BY_THE_ENVIRONMENT,
+    "FoundLyapunov": "made by find_lyapunov",
     "Robustness": "made by what it is the result of",
 }
