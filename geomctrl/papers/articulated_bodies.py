@@ -26,7 +26,15 @@ __all__ = ["Articulated", "articulated_bodies"]
 
 
 class Articulated(NamedTuple):
-    """Articulated inertias (..., nbodies, 6, 6) and biases (..., nbodies, 6), each in its body's frame."""
+    """Articulated inertias (..., nbodies, 6, 6) and biases (..., nbodies, 6), each in its body's frame.
+
+    Attributes
+    ----------
+    inertia : ndarray, shape (..., nbodies, 6, 6)
+        Articulated inertias [kg m^2, kg m, kg].
+    bias : ndarray, shape (..., nbodies, 6)
+        Bias wrenches [N m, N].
+    """
 
     inertia: np.ndarray
     bias: np.ndarray
@@ -41,6 +49,24 @@ def articulated_bodies(
     body's frame; the joints of the subtree are driven by tau (..., nv), the bodies by f_ext (..., nbodies, 6). IA_i and
     pA_i leave out joint i itself: with it locked or cut they stay what they are (Featherstone 1983).
     Raises ModelError where the mass matrix is not positive definite, and for joints that follow others.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    tau : array_like, shape (..., nv)
+        Joint torques and forces [N m, N].
+    f_ext : array_like, shape (..., nbodies, 6), optional
+        Wrenches on the bodies, in body frames [N m, N]. Default: none.
+
+    Returns
+    -------
+    Articulated
+        Named tuple of the inertias and biases.
     """
     require_robot("robot", robot)
     require_free_joints("articulated_bodies", robot)
