@@ -93,7 +93,8 @@ def simulate(
     Notes
     -----
     KeyboardInterrupt (Ctrl-C), SystemExit and similar exceptions propagate unchanged. Their attribute `run` holds the
-    samples up to the interruption. Controllers, references, plants and monitors receive read-only arrays.
+    samples up to the interruption. Controllers, references, plants and monitors receive read-only arrays. A law that
+    changes its attributes belongs to one call at a time: threads that call `simulate` need a copy each.
 
     Examples
     --------
