@@ -251,9 +251,7 @@ class TuningPage:
 
     def _plot(self, title: str, outcome: Any) -> None:
         """Draw a curve and those of the pins, up to the first time at which one of their runs has ended."""
-        pins = [
-            (k, pin.outcome.curves[title]) for k, pin in enumerate(self.session.pins) if title in pin.outcome.curves
-        ]
+        pins = [(k, x.outcome.curves[title]) for k, x in enumerate(self.session.pins) if title in x.outcome.curves]
         ys = np.stack([*(y for _, y in pins), outcome.curves[title]])
         defined = np.isfinite(ys).all(axis=0)  # the browser draws nothing at all if one number is nan
         power = _power_of_ten(ys[:, defined]) if "[" in title else 0  # ticks of the plot have three decimals
