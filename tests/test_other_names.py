@@ -210,7 +210,7 @@ def test_an_argument_that_is_written_wrong():
         gc.ArgumentError, match=r"^actuator_: geomctrl.Plant has no such argument; did you mean actuators\? It takes"
     ):
         gc.Plant(ROBOT, actuator_=None)  # pyright: ignore[reportCallIssue]
-    with pytest.raises(gc.ArgumentError, match=r"^zzz: .*; expected method, every, strict, compiled, device, precision$"):
+    with pytest.raises(gc.ArgumentError, match=r"^zzz: .*; expected method, every, .*, device, precision$"):
         gc.SimulationOptions(zzz=1)  # pyright: ignore[reportCallIssue]
     with pytest.raises(gc.ArgumentError, match=r"^tol: geomctrl.sweep has no such argument; use options="):
         gc.sweep(None, {}, [], 1.0, 1e-3, tol=1e-9)  # pyright: ignore[reportCallIssue]

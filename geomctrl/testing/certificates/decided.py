@@ -9,8 +9,8 @@ from typing import Any
 from geomctrl.control.compiled.proving import NUMBERS, TracedClosedLoop
 from geomctrl.tracing.derivatives import loads
 from geomctrl.tracing.proofs.interpreted import Program
-from geomctrl.tracing.proofs.substitution import applied, substituted
-from geomctrl.tracing.symbols import Condition, Symbol, is_symbol
+from geomctrl.tracing.proofs.substitution import applied
+from geomctrl.tracing.symbols import Condition, Symbol, is_symbol, operands
 
 
 def decided(loop: TracedClosedLoop, within: Mapping[str, Any]) -> TracedClosedLoop:
@@ -41,9 +41,18 @@ def decided(loop: TracedClosedLoop, within: Mapping[str, Any]) -> TracedClosedLo
 
 
 def replaced(loop: TracedClosedLoop, new: Mapping[int, Any]) -> TracedClosedLoop:
-    """The loop with those nodes replaced by symbols or numbers."""
-    ends = _ends(loop)
-    return _with_ends(loop, ends, substituted(loop.graph, ends, new))
+    """The loop with those nodes replaced by symbols.
+
+    Nothing is folded: an operation such as 0 / x, which folds to 0, has to have a value on the whole box.
+    """
+    graph, ends = loop.graph, _ends(loop)
+    indices = {k: x.index for k, x in new.items()}
+    for k in graph.needed(loads(ends)):
+        if k not in indices:
+            op, *rest = graph.nodes[k]
+            indices[k] = graph.node(op, *(indices[x] for x in rest)) if operands(graph.nodes[k]) else k
+    graph.exact.update(indices[k] for k in graph.exact & indices.keys())
+    return _with_ends(loop, ends, [type(x)(graph, indices[x.index]) for x in ends])
 
 
 def _ends(loop: TracedClosedLoop) -> list[Any]:
