@@ -127,6 +127,7 @@ def test_bad_input_is_refused_with_its_name(tmp_path):
     same = Dataset(empty.t, empty.q, empty.tau + 0.02 * np.random.default_rng(5).normal(size=empty.tau.shape))
     for error, words, arguments, options in (
         (ArgumentError, "mass: expected kilograms > 0", (log, empty), {"load": 0.0}),
+        (ArgumentError, "mass: expected kilograms > 0", (log, empty), {"load": 1e308}),
         (ArgumentError, "load: expected the mass of a load, or known_bodies", (log, empty), {}),
         (ArgumentError, "without_load: expected a log without the load", (log,), {"load": 1.0}),
         (ArgumentError, "without_load: needs the mass", (log, empty), {"known_bodies": ["panda_link5"]}),

@@ -106,6 +106,9 @@ def test_bad_requests_are_named():
         ("torque_margin: expected a part", panda, {"torque_margin": 1.0}),
         ("jerk: expected a limit for every joint", panda, {"jerk": [9.0] * 6 + [np.inf]}),
         ("noise: expected a number > 0", panda, {"noise": 0.0}),
+        ("noise: expected a number > 0", panda, {"noise": 5e-324}),
+        ("duration: expected seconds", panda, {"duration": 5e-324}),
+        ("terms: expected a whole number", panda, {"terms": 10**6}),
         ("surroundings: expected Surroundings", panda, {"surroundings": 0.0}),
     ]:
         with pytest.raises(ArgumentError, match=match):

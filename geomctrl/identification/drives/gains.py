@@ -260,7 +260,8 @@ class _Bodies:
 
 def _load(model: RegressorModel, load: KnownLoad, frame: str | None, friction: str) -> _Load:
     mount, centre, inertia = load_frame(model.robot, frame), load.centre, load.inertia
-    mass = number("mass", load.mass, "kilograms > 0, because the load sets the scale", lambda x: x > 0.0)
+    expected = "kilograms > 0 and < 1e6, because the load sets the scale"
+    mass = number("mass", load.mass, expected, lambda x: 0.0 < x < 1e6)
     is_known = np.array([True] + [centre is not None] * 3 + [inertia is not None] * 6)
     if centre is None and inertia is not None:
         raise ArgumentError("centre: expected a centre, because the inertia about it is given")

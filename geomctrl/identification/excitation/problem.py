@@ -97,7 +97,8 @@ def noise_of(robot: Robot, noise: ArrayLike | None) -> np.ndarray:
     """Standard deviations of torque samples (nv,) [N m, N]: as given, else 1 % of the effort limits, else 1."""
     own = robot.limits.effort
     default = np.where(np.isfinite(own) & (own > 0.0), 0.01 * own, 1.0)
-    return one_or_each("noise", default if noise is None else noise, robot.nv, "a number > 0", positive)
+    noise = default if noise is None else noise
+    return one_or_each("noise", noise, robot.nv, "a number > 0, above 1e-100", lambda x: positive(x - 1e-100))
 
 
 def _limit(name: str, value: ArrayLike | None, default: np.ndarray, n: int) -> np.ndarray:
@@ -202,11 +203,8 @@ class Problem:
     ):
         robot = model.robot
         choice("objective", objective, ("condition", "log_det"))
-        duration, terms, samples = number("duration", duration), count("terms", terms), count("samples", samples)
-        if not duration > 0.0 or terms < 2 or samples < 20:
-            raise ArgumentError(
-                f"duration, terms, samples: expected > 0 s, >= 2, >= 20, got {duration}, {terms}, {samples}"
-            )
+        duration = number("duration", duration, "seconds, at least 0.001", lambda x: x >= 1e-3)
+        terms, samples = count("terms", terms, 2, 1000), count("samples", samples, 20)
         if model.curves or model.columns:
             raise ArgumentError("model: optimise the excitation without friction curves and user-defined columns")
         self.model, self.robot, self.objective, self.limits = model, robot, objective, limits
