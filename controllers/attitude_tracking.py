@@ -118,11 +118,11 @@ class AttitudeTracking(ModelBased):
         --------
         >>> import numpy as np
         >>> import geomctrl as gc
-        >>> arm = gc.models.two_link()
-        >>> law = gc.controllers.PDGravity(arm, [0.5, 0.2], kp=50.0, kd=10.0)
-        >>> V, rate = law.lyapunov(0.0, np.array([0.5, 0.2]), np.array([0.1, 0.0]), None, gc.Plant(arm))
-        >>> round(float(rate), 9)  # -kd |v|^2
-        -0.1
+        >>> body = gc.models.satellite()
+        >>> law = gc.controllers.AttitudeTracking(body, gc.references.hold(body, body.neutral()))
+        >>> V, rate = law.lyapunov(0.0, body.neutral(), np.array([0.1, 0.0, 0.0]), None, gc.Plant(body))
+        >>> bool(V > 0.0), bool(rate < 0.0)
+        (True, True)
         """
         x, c = self._attitude_error(t, q, v), self.c
         momentum = self._inertia(true_robot(plant), q) @ x.e_Omega

@@ -1,6 +1,6 @@
 """A stand-in for the module cuda.core: the GPU's memory is this machine's, kernels run by `kernel_on_host`.
 
-It does what the real one promises in its documentation, and writes down what it was asked for in `log`. Call number
+It does what the real one promises in its documentation, and records all calls in `log`. Call number
 `failing` of the driver and all later ones fail if `lost`, else that call alone.
 """
 

@@ -18,7 +18,7 @@ P = np.array([[1.25, 0.25], [0.25, 0.25]])  # solves A'P + P A = -1 for 2 kg; th
 BOX = np.array([1.1, 2.4, FORCE])
 
 
-def room(t, q, v, z, plant):
+def h(t, q, v, z, plant):
     return 1.0 - (P[0, 0] * q[0] ** 2 + 2.0 * P[0, 1] * q[0] * v[0] + P[1, 1] * v[0] ** 2)
 
 
@@ -32,14 +32,12 @@ class Filter:
         return np.zeros(1)
 
     def __call__(self, t, q, v, z):
-        share = np.clip(10.0 * room(t, q, v, z, None) - 1.0, 0.0, 1.0)
+        share = np.clip(10.0 * h(t, q, v, z, None) - 1.0, 0.0, 1.0)
         return gc.Command(share * z - (1.0 - share) * (STIFFNESS * q + self.damping * v), np.zeros(1))
 
 
 def certified(law, error=0.2, control_dt=DT, budget=20_000):
-    return testing.certify_barrier(
-        room, law, TABLE, (-BOX, BOX), parameters=error, control_dt=control_dt, budget=budget
-    )
+    return testing.certify_barrier(h, law, TABLE, (-BOX, BOX), parameters=error, control_dt=control_dt, budget=budget)
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +53,11 @@ def start(rng):
 
 
 def env(proof, **arguments):
-    given = {"start": start, "num_envs": None, "plant": TABLE, "control_dt": DT, **arguments}
+    options_of_call = {"start": start, "num_envs": None, "plant": TABLE, "control_dt": DT, **arguments}
     options = EnvironmentOptions(torque_limit=FORCE, monitors=None, safety=proof)
-    return interop.gymnasium_env(reference=references.hold(TABLE, [0.0]), t_end=1.0, dt=1e-3, options=options, **given)
+    return interop.gymnasium_env(
+        reference=references.hold(TABLE, [0.0]), t_end=1.0, dt=1e-3, options=options, **options_of_call
+    )
 
 
 def test_the_filter_is_proved_for_all_masses(proof):
@@ -71,25 +71,25 @@ def test_no_action_takes_a_certified_environment_out_of_its_set(proof):
     for safety in (proof, None):
         envs = env(safety, num_envs=count)
         envs.reset(seed=0)
-        rng, h = np.random.default_rng(1), [np.inf]
+        rng, values = np.random.default_rng(1), [np.inf]
         for _ in range(100):
             q, v = (x.copy() for x in (envs._episodes.q, envs._episodes.v))
-            h.append(min(room(0.0, *x, None, None) for x in zip(q, v)))
+            values.append(min(h(0.0, *x, None, None) for x in zip(q, v)))
             worst = np.sign(P[0, 1] * q + P[1, 1] * v)
             actions = np.where(np.arange(count)[:, None] % 2, worst, rng.uniform(-1.0, 1.0, (count, 1)))
             envs.step(actions)
-        lowest.append(min(h))
+        lowest.append(min(values))
     assert 0.0 < lowest[0] < 0.1
     assert lowest[1] < -1.0
 
 
 def test_one_episode_is_repeated_with_the_filtered_torques(proof):
-    made = env(proof)
-    made.reset(seed=2)
+    environment = env(proof)
+    environment.reset(seed=2)
     for _ in range(20):
-        made.step([1.0])
-    run = made.unwrapped.run()
-    assert np.allclose(run.q[-1], made.unwrapped._episodes.q[0], rtol=0.0, atol=1e-12)
+        environment.step([1.0])
+    run = environment.unwrapped.run()
+    assert np.allclose(run.q[-1], environment.unwrapped._episodes.q[0], rtol=0.0, atol=1e-12)
     assert np.abs(run.tau).max() < 12.2
 
 

@@ -36,13 +36,13 @@ from geomctrl.tracing.operations import LIBRARY
 from geomctrl.tracing.partition import Plan
 
 from .adaptive_steps import Interval
-from .loop_memory import Equations, Layout, Numbers
+from .loop_memory import HELD, MEMORY, Equations, Layout, Numbers
+from .loop_memory import STATE as LOOP_STATE
 from .loop_steps import Steps
 from .loops import EXACT, STRETCH, Loop
 
 ONE, FLOAT = Vector(1), Vector(1, "float")
-Y, HELD, MEMORY = 2, 3, 4  # arrays of the traces of a loop, after the model's numbers and the time
-DOUBLE = re.compile(r"move|row|sampled\d+")  # traces that are computed in double precision
+DOUBLE = re.compile(r"move|sampled\d+")  # traces that are computed in double precision
 PAIR_FUNCTIONS = "exp", "log"  # called by adaptive methods
 SYMBOLS = {name: f"__nv_{name}" for name in LIBRARY} | {"sin": "sine", "cos": "cosine"}
 
@@ -116,10 +116,10 @@ def doubles_of(equations: Equations, plans: Mapping[str, Plan], monitored: Colle
     }
 
     def state(name: str, array: int, k: int) -> bool:
-        return array == Y or name in ("pull", "size")
+        return array == LOOP_STATE or name in ("pull", "size")
 
     def memory(array: int, k: int) -> bool:
-        return array in (HELD, MEMORY) or (array == Y and target <= k < target + size)
+        return array in (HELD, MEMORY) or (array == LOOP_STATE and target <= k < target + size)
 
     return {
         name: double_nodes(

@@ -23,7 +23,7 @@ from geomctrl.tracing.proofs.claims import Claim, claim_of
 from geomctrl.tracing.proofs.claims import Ellipsoid as Ellipsoid
 from geomctrl.tracing.proofs.interpreted import valued
 from geomctrl.tracing.proofs.rechecking import Recheck as Recheck
-from geomctrl.tracing.proofs.rechecking import check, uncovered
+from geomctrl.tracing.proofs.rechecking import check, clipped, uncovered
 from geomctrl.tracing.symbols import Symbol
 from geomctrl.tracing.traces import Trace
 from geomctrl.tracing.untraceable import UntraceableError
@@ -130,11 +130,11 @@ def _earlier(resume: Any, claim: Claim) -> tuple[np.ndarray, np.ndarray]:
         reason = None if lo.shape == hi.shape == (len(lo), claim.n) else f"boxes {lo.shape}, {hi.shape}"
     except (OSError, ValueError, KeyError, EOFError) as error:  # numpy and zipfile, for invalid files
         raise ArgumentError(f"{expected}, got {shown(resume)} ({error!s:.80})") from error
-    reason = reason or uncovered(np.stack([claim.lo, claim.hi]), lo, hi)
+    domain = np.stack([claim.lo, claim.hi])
+    reason = reason or uncovered(domain, lo, hi)
     if reason is not None:
         raise ArgumentError(f"{expected}, got another one: {reason:.200}")
-    inside = ((lo >= claim.lo) & (hi <= claim.hi)).all(1)
-    return lo[inside], hi[inside]
+    return clipped(domain, lo, hi)
 
 
 def _spreading(executor: Any) -> Spread | None:

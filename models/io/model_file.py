@@ -170,9 +170,9 @@ def load_extra(path: str | Path) -> dict[str, Any]:
     --------
     >>> import tempfile
     >>> from geomctrl import models
-    >>> folder = tempfile.mkdtemp()
-    >>> path = models.save(models.two_link(), f"{folder}/arm.json", extra={"serial": "A7"})
-    >>> models.load_extra(path)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = models.save(models.two_link(), f"{folder}/arm.json", extra={"serial": "A7"})
+    ...     print(models.load_extra(path))
     {'serial': 'A7'}
     """
     return _document(path_of("path", path)).get("extra", {})

@@ -17,6 +17,7 @@ from geomctrl.compiler.arithmetic import Sizes
 from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.compiler.kernel_traces import structure
 from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.terms.requested_terms import compiled_term, expected_outputs
 from geomctrl.testing import random_robot
 from geomctrl.tracing.backends import c_names, entries, host, llvm
 from geomctrl.tracing.backends.c import Function, Parameter, definition, literal
@@ -54,9 +55,16 @@ def called(function, arrays, sizes, kind=np.float64):
     return good, out
 
 
-@pytest.mark.parametrize("term", ["inverse_dynamics_external", "forward_dynamics_external"])
-def test_terms_with_external_wrenches_are_written(term, tmp_path):
-    assert f"arm_{term}" in models.two_link().to_c(tmp_path, terms=[term], name="arm")[1].read_text()
+def test_terms_with_external_wrenches_are_compared_with_those_of_the_robot():
+    robot, rng = models.two_link(), np.random.default_rng(0)
+    q, v, u = rng.normal(size=(3, 2))
+    wrenches = rng.normal(size=(2, 6))
+    for name, inputs, right in (
+        ("inverse_dynamics_external", [q, v, u, v, wrenches], robot.inverse_dynamics(q, v, u, f_ext=wrenches)),
+        ("forward_dynamics_external", [q, v, u, wrenches], robot.forward_dynamics(q, v, u, f_ext=wrenches)),
+    ):
+        term = compiled_term(robot, name, None, "body", "terms")
+        np.testing.assert_allclose(expected_outputs(robot, term, inputs)[0], right, rtol=1e-12)
 
 
 @needs_compiler

@@ -20,13 +20,13 @@ class Point:
 
 
 class Law:
-    """A law whose code leads to all others: it creates objects, and constructors refer to `made`."""
+    """A law whose code leads to all others: it creates objects, and constructors refer to `instances`."""
 
-    made = []  # noqa: RUF012
+    instances = []  # noqa: RUF012
 
     def __init__(self, kp):
         self.kp, self.i = kp, np.zeros(2)
-        Law.made.append(self)
+        Law.instances.append(self)
 
     def __call__(self, t, q, v, z):
         self.i = self.i + 0.01 * (0.3 - q)

@@ -2,6 +2,7 @@
 
 import pickle
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,9 @@ from geomctrl import controllers, references, testing
 from geomctrl.control.sweeping.executors import processes
 from geomctrl.errors import ArgumentError
 from geomctrl.testing.certificates import branching
+from geomctrl.testing.certificates.quadratic import Boxes
+from geomctrl.testing.certificates.resuming import earlier_boxes
+from geomctrl.tracing.proofs.rechecking import uncovered
 
 ARM = gc.models.two_link()
 BOX = 1.0, 2.0
@@ -232,6 +236,28 @@ def test_certify_is_estimated_interrupted_saved_resumed_and_spread(tmp_path, mon
     assert testing.certify(ridge, box, budget=testing.Budget(400, executor=executor)).status == "undecided"
     false = testing.certify(lambda x: ridge(x) + 1.5e-4, box, budget=testing.Budget(executor=executor))
     assert false.status == "refuted"
+
+
+def hill(x):
+    """Positive for 1.3 < x < 1.35 only."""
+    return (x[0] - 1.3) * (1.35 - x[0])
+
+
+def test_boxes_that_reach_beyond_the_claim_are_decided_within_it(tmp_path):
+    path = tmp_path / "open.npz"
+    np.savez(path, open_lo=[[0.0], [1.0]], open_hi=[[1.0], [2.0]])
+    budget = testing.Budget(resume=path)
+    assert testing.certify(hill, [(0.0, 1.5)], budget=budget).status == "refuted"
+    assert testing.certify(hill, [(0.0, 1.25)], budget=budget)
+
+
+def test_boxes_of_certificates_reach_beyond_the_claim_too(tmp_path):
+    path, whole = tmp_path / "half.npz", Boxes.of(np.zeros((1, 1)), np.full((1, 1), 1.5), 1)
+    np.savez(path, words=["V' < 0"], **{"0_lo": [[0.0], [1.0], [1.5]], "0_hi": [[1.0], [2.0], [2.0]]})
+    lo, hi = earlier_boxes(path, "V' < 0", SimpleNamespace(box=whole, starts=whole)).ends
+    assert uncovered(np.array([[0.0], [1.5]]), lo, hi) is None
+    assert hi.max() == 1.5
+    assert len(lo) == 2
 
 
 def test_tubes_are_interrupted_resumed_and_spread():

@@ -42,7 +42,11 @@ def estimation_errors(widths: Any, true: np.ndarray) -> np.ndarray:
     expected = f"box: expected z, the half widths ({len(true)},) of z - true_parameters(plant), positive and finite"
     half = np.zeros(0) if widths is None else checked("z", widths, ())
     if half.shape != true.shape and (half.ndim or not len(true)):
-        raise ArgumentError(f"{expected}, got {shown(widths)}" if len(true) else "z: expected a law with a state z")
+        raise ArgumentError(
+            f"{expected}, got {shown(widths)}"
+            if len(true)
+            else f"box: expected no z for a law without a state z, got {shown(widths)}"
+        )
     half = np.broadcast_to(half, true.shape)
     if not (np.isfinite(half).all() and (half > 0.0).all()):
         raise ArgumentError(f"{expected}, got {shown(widths)}")

@@ -14,7 +14,7 @@ import numpy as np
 
 from geomctrl.arguments import path_of, shown
 from geomctrl.errors import ArgumentError
-from geomctrl.tracing.proofs.rechecking import uncovered
+from geomctrl.tracing.proofs.rechecking import clipped, uncovered
 
 from .branching import Divisible
 from .quadratic import Boxes
@@ -63,8 +63,7 @@ def earlier_boxes(resume: Any, statement: str, task: Divisible) -> Boxes | None:
         reason = uncovered(np.stack([a, b]), lo[mine], hi[mine])
         if reason is not None:
             raise ArgumentError(f"{EXPECTED} for this claim, got boxes that do not cover the domain: {reason:.200}")
-    inside = ((lo >= domain[0]) & (hi <= domain[1])).all(1)
-    return Boxes.of(lo[inside], hi[inside], len(task.box.lo[0]))
+    return Boxes.of(*clipped(domain, lo, hi), len(task.box.lo[0]))
 
 
 def _read(path: str | Path) -> Mapping[str, Any]:

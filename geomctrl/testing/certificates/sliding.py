@@ -23,7 +23,7 @@ from .quadratic import Boxes, inputs, perron
 
 MARGIN = 1e-9  # relative: covers rounding, and makes inequalities strict
 CLOSE = 1.1  # precision of sigma^2
-MAX_PARTS, CHUNK = 200_000, 512
+MAX_PARTS, CHUNK = 20_000, 512
 
 
 @dataclass(frozen=True)

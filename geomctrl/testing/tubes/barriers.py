@@ -37,11 +37,10 @@ from geomctrl.tracing.traces import Trace
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .equations import HELD, LoopEquations, checked_plant
+from .held import ORDER, PILOT
 from .steps import Dynamics, Enclosure, Layout, bounds, series
 from .tube import pair_of
 
-PILOT = 64  # boxes that are decided here before the rest is spread over processes
-ORDER = 3  # of the Taylor series over one sample
 HELD_COMMAND = "with a held command and without delay"
 TIME_INPUT = TIME, 0
 MIN_SIDE_RATIO = 2.0**-14  # of a part of the box that is divided further

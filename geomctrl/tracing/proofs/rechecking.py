@@ -154,6 +154,14 @@ def uncovered(domain: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> str | None:
     return None
 
 
+def clipped(domain: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The parts of boxes (k, n) inside the domain (2, n). If the boxes cover the domain, so do these."""
+    wide = (lo < hi) & (domain[0] < domain[1])
+    lo, hi = np.maximum(lo, domain[0]), np.minimum(hi, domain[1])
+    inside = ((lo < hi) | ~wide & (lo == hi)).all(axis=1)
+    return lo[inside], hi[inside]
+
+
 def _plane(lo: np.ndarray, hi: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[int, float] | None:
     """(coordinate, value) of a plane through the inside of [a, b] that crosses no box, as central as possible."""
     best, plane = 0, None
