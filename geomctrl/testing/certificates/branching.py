@@ -79,7 +79,7 @@ class Task:
         return PILOT
 
     @property
-    def starts(self) -> Boxes:
+    def starts(self) -> Boxes:  # pyright takes no cached property for one of `Divisible`
         return self._starts
 
     @cached_property
