@@ -13,13 +13,14 @@ from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
 
 
-def wrapped_law(name: str, law: Any) -> Any:
-    """Return law. Raises ArgumentError, naming the argument `name`, unless it is a controller with a model and a
-    vector state or no state."""
+def wrapped_law(name: str, law: Any, robot: Robot | None = None) -> Any:
+    """Return law. Raises ArgumentError, naming the argument `name`, unless it is a controller with a vector state or
+    no state, and with a model unless the model `robot` is given."""
     require_controller(law, name)
-    if not isinstance(getattr(law, "robot", None), Robot):
+    robot = getattr(law, "robot", robot)
+    if not isinstance(robot, Robot):
         raise ArgumentError(f"{name}: expected a controller with its model as an attribute `robot`, got {shown(law)}")
-    start = started(law, law.robot)
+    start = started(law, robot)
     if getattr(law, "group", None) is not None or (start is not None and np.ndim(start) != 1):
         raise ArgumentError(f"{name}: expected a controller whose state is a vector, got {shown(law)}")
     return law
@@ -32,8 +33,8 @@ def goal(target: Any, law: Any) -> None:
             setattr(target, name, getattr(law, name))
 
 
-def size_of(law: Any) -> int:
-    return len(start_of(law))
+def size_of(law: Any, robot: Robot | None = None) -> int:
+    return len(start_of(law, robot=robot))
 
 
 def state_at_start(robot: Robot, q0: Any, v0: Any) -> tuple[Any, Any]:
@@ -42,9 +43,9 @@ def state_at_start(robot: Robot, q0: Any, v0: Any) -> tuple[Any, Any]:
     return q0, None if v0 is None else one_state("v0", v0, robot.nv)
 
 
-def start_of(law: Any, q0: Any = None, v0: Any = None) -> np.ndarray:
+def start_of(law: Any, q0: Any = None, v0: Any = None, robot: Robot | None = None) -> np.ndarray:
     """The initial state of a wrapped law for a robot at q0, v0 (default: neutral and at rest); empty without state."""
-    start = started(law, law.robot, q0, v0)
+    start = started(law, getattr(law, "robot", robot), q0, v0)
     return np.zeros(0) if start is None else np.asarray(start, float)
 
 

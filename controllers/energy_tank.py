@@ -34,7 +34,7 @@ class EnergyTank(Law):
         `JointImpedance`, `PDGravity` or another law for which an additional joint torque tau adds w . tau to V'. It has
         `lyapunov`, `error` and a rate -loss of V that does not depend on the plant.
     active : Controller
-        A controller whose torques are added: desired forces, learned motions, feedforward.
+        A function or a controller whose torques are added: desired forces, learned motions, feedforward.
     start : float
         Initial energy E [J].
     lowest, full : float
@@ -67,10 +67,12 @@ class EnergyTank(Law):
     >>> import geomctrl as gc
     >>> arm = gc.models.two_link()
     >>> spring = gc.controllers.PDGravity(arm, [0.5, 0.2], kp=20.0, kd=5.0)
-    >>> active = gc.controllers.Passivity(arm, gc.references.hold(arm, [1.0, 0.0]))
-    >>> law = gc.controllers.EnergyTank(spring, active, start=1.0)
+    >>> def press(t, q, v, z):
+    ...     force = np.array([0.0, 0.0, 0.0, 0.0, 0.0, -5.0])  # 5 N downwards at the tip
+    ...     return gc.Command(arm.jacobian(q, "tip", "hybrid").T @ force)
+    >>> law = gc.controllers.EnergyTank(spring, active=press, start=1.0)
     >>> run = gc.simulate(arm, law, [0.5, 0.2], [0.0, 0.0], t_end=1.0, dt=1e-3)
-    >>> bool(run.z[:, -1].min() >= 0.1)  # the tank never becomes empty
+    >>> bool(run.signals["tank"].min() >= 0.1)  # the tank is never below `lowest`
     True
     """
 
@@ -85,28 +87,28 @@ class EnergyTank(Law):
         margin: float = 0.1,
         recovered: float = 0.5,
     ):
-        self.passive, self.active = wrapped_law("passive", passive), wrapped_law("active", active)
+        self.passive = wrapped_law("passive", passive)
+        self.robot = robot = self.passive.robot
+        self.active = wrapped_law("active", active, robot)
         for name in ("lyapunov", "error"):
             if not hasattr(passive, name):
                 raise ArgumentError(f"passive: expected a law with {name}(...), got {shown(passive)}")
-        if self.active.robot.nv != self.passive.robot.nv:
-            raise ArgumentError(
-                f"active: expected a law for {self.passive.robot.nv} coordinates, got {self.active.robot.nv}"
-            )
+        if (n := getattr(self.active, "robot", robot).nv) != robot.nv:
+            raise ArgumentError(f"active: expected a law for {robot.nv} coordinates, got {n}")
         self.lowest = number("lowest", lowest, "an energy that is not negative", lambda x: x >= 0.0)
         self.full = number("full", full, f"more than lowest, {lowest:g} J", lambda x: x > self.lowest)
         self.initial = number("start", start, "an energy from lowest to full", lambda x: self.lowest <= x <= self.full)
         self.margin = number("margin", margin, "a positive energy", lambda x: x > 0.0)
         self.recovered = number("recovered", recovered, "a share from 0 to 1", lambda x: 0.0 <= x <= 1.0)
-        self.robot = self.passive.robot
-        self.cuts = size_of(self.passive), size_of(self.passive) + size_of(self.active)
+        self.cuts = size_of(self.passive), size_of(self.passive) + size_of(self.active, robot)
         self.nominal = Plant(self.robot)
         goal(self, self.passive)
 
     def start(self, q0: ArrayLike | None = None, v0: ArrayLike | None = None) -> np.ndarray:
         """The states of both laws for a robot at q0 (nq,), v0 (nv,) (default: neutral and at rest), and E."""
         q0, v0 = state_at_start(self.robot, q0, v0)
-        return np.concatenate((start_of(self.passive, q0, v0), start_of(self.active, q0, v0), [self.initial]))
+        active = start_of(self.active, q0, v0, self.robot)
+        return np.concatenate((start_of(self.passive, q0, v0), active, [self.initial]))
 
     def _split(self, z):
         one, two = self.cuts
@@ -133,7 +135,7 @@ class EnergyTank(Law):
 
     def true_parameters(self, plant: Plant) -> np.ndarray:
         """z for a robot at rest and a tank with its initial energy."""
-        return np.concatenate((rest_of(self.passive, plant), start_of(self.active), [self.initial]))
+        return np.concatenate((rest_of(self.passive, plant), start_of(self.active, robot=self.robot), [self.initial]))
 
     def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray:
         """Random states of the two laws, and an energy between lowest and full."""
@@ -141,7 +143,7 @@ class EnergyTank(Law):
         states = []
         for law in (self.passive, self.active):
             z = sampled(law, rng, plant)
-            near = start_of(law)
+            near = start_of(law, robot=self.robot)
             states.append(near + 0.5 * rng.normal(size=near.shape) if z is None else z)
         return np.concatenate((*states, [rng.uniform(self.lowest, self.full)]))
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, function, instance, listed, number
+from geomctrl.arguments import checked, choice, function, instance, listed, number, shown
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import Law, ModelBased
@@ -24,19 +24,7 @@ SLACK_COST = 1e4  # cost per unit of a violated limit
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PositionTask(Law):
-    """A task for `QPInverseDynamics`: the origin of a frame follows a desired motion.
-
-    Parameters
-    ----------
-    frame : str
-        Name of the frame.
-    target : callable
-        t -> (3, 3), rows are position, velocity and acceleration in the world.
-    kp, kd : float
-        Gains of J a + Jdot v = x_d'' - kd (x' - x_d') - kp (x - x_d).
-    weight : float
-        Weight relative to the other tasks.
-    """
+    """The origin of a frame follows a motion, as `tasks` of `QPInverseDynamics` describes."""
 
     frame: str
     target: Callable[[float], np.ndarray]
@@ -52,7 +40,7 @@ class PositionTask(Law):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Clearance(Law):
-    """A constraint for `QPInverseDynamics`: a frame's origin stays at least `radius` [m] from the point `centre`."""
+    """A frame's origin stays at least `radius` [m] from the point `centre`."""
 
     frame: str
     centre: ArrayLike
@@ -76,10 +64,12 @@ class QPInverseDynamics(ModelBased):
         The desired joint motion.
     kp, kd : float or (nv,)
         Gains of the joint motion [1/s^2, 1/s]; default of `geomctrl.control.tuning`.
-    tasks : sequence of PositionTask
-        Further tasks.
-    clearances : sequence of Clearance
-        Distances to keep.
+    tasks : sequence of (frame, target) or (frame, target, kp, kd, weight)
+        Motions of the origins of frames: target(t) returns position, velocity and acceleration in the world, the rows
+        of an array (3, 3); J a + Jdot v = x_d'' - kd (x' - x_d') - kp (x - x_d). The defaults are kp = 100 1/s^2,
+        kd = 20 1/s and the weight 1.
+    clearances : sequence of (frame, centre, radius)
+        The origin of the frame stays at least `radius` [m] away from the point `centre` (3,) [m] of the world.
     priority : {"strict", "weights"}
         "strict": first clearances and limits, second position tasks, third the joint motion; a second program preserves
         the results of the first. "weights": one program; the joint motion has weight 1.
@@ -134,8 +124,8 @@ class QPInverseDynamics(ModelBased):
         kp: ArrayLike | None = None,
         kd: ArrayLike | None = None,
         *,
-        tasks: Iterable[PositionTask] = (),
-        clearances: Iterable[Clearance] = (),
+        tasks: Iterable[Sequence[Any]] = (),
+        clearances: Iterable[Sequence[Any]] = (),
         priority: str = "weights",
         rate: float = 20.0,
         share: float = 1.0,
@@ -144,8 +134,8 @@ class QPInverseDynamics(ModelBased):
         require_vectors("robot", robot)
         n = robot.nv
         self.kp, self.kd = self._gain("kp", kp, lambda rule: rule.kp), self._gain("kd", kd, lambda rule: rule.kd)
-        self.tasks = _all_of("tasks", tasks, PositionTask)
-        self.clearances = _all_of("clearances", clearances, Clearance)
+        self.tasks = _all_of("tasks", tasks, PositionTask, "(frame, target[, kp, kd, weight])")
+        self.clearances = _all_of("clearances", clearances, Clearance, "(frame, centre, radius)")
         for x in (*self.tasks, *self.clearances):
             robot.frame(x.frame)  # raises NameNotFoundError for an unknown frame
         self.strict = choice("priority", priority, ("weights", "strict")) == "strict" and bool(self.tasks)
@@ -241,9 +231,13 @@ class QPInverseDynamics(ModelBased):
         return self.robot.pose(q, frame)[:3, 3], J, drift
 
 
-def _all_of(name: str, x: Any, kind: type) -> tuple:
-    several = listed(name, x, f"{kind.__name__}s")
-    return tuple(instance(name, one, kind, f"{kind.__name__}s") for one in several)
+def _all_of(name: str, x: Any, kind: type, expected: str) -> tuple:
+    items = [listed(name, one, f"tuples {expected}") for one in listed(name, x, f"tuples {expected}")]
+    fewest = sum(field.default is MISSING for field in fields(kind))
+    for item in items:
+        if not (fewest <= len(item) <= len(fields(kind)) and isinstance(item[0], str)):
+            raise ArgumentError(f"{name}: expected tuples {expected}, got {shown(item)}")
+    return tuple(kind(*item) for item in items)
 
 
 def _positive(name: str, x: Any) -> float:

@@ -6,6 +6,8 @@ The tables below list the public names and the modules that define them. A name 
 
 import importlib
 import os
+import sys
+from importlib.machinery import ModuleSpec
 
 _FOLDER = os.path.dirname(__file__)
 if not os.path.isdir(os.path.join(_FOLDER, "models")):  # the repository has models/ and controllers/ next to geomctrl/
@@ -93,6 +95,25 @@ def __getattr__(name: str):
         raise UnknownName(__name__, name, __all__)
     globals()[name] = value
     return value
+
+
+class _PublicModules:
+    """Import hook: `from geomctrl.references import Spline` imports from the module that `geomctrl.references` is."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        package, _, module = name.rpartition(".")
+        return ModuleSpec(name, self) if package == __name__ and module in MODULES else None  # pyright: ignore
+
+    def create_module(self, spec: ModuleSpec):
+        module = importlib.import_module(f"{__name__}.{MODULES[spec.name.rpartition('.')[2]]}")
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module):
+        module.__spec__ = module.__spec__.loader_state  # the import system has replaced it; the module has run already
+
+
+sys.meta_path.append(_PublicModules())  # pyright: ignore  # last: it gets names without a file only
 
 
 def __dir__() -> list[str]:

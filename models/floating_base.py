@@ -167,19 +167,15 @@ def _about_the_centre(mass, moments):
 
 
 QUADROTOR_MASS, QUADROTOR_MOMENTS = 4.34, (0.0820, 0.0845, 0.1377)  # kg, kg m^2
-ARM, DRAG = 0.315, 8.004e-3  # m from the centre to each rotor, m of drag's moment per newton of thrust
-ROTORS = ((1, 0, 1), (0, -1, -1), (-1, 0, 1), (0, 1, -1))  # direction of the arm (x, y), sign of drag's moment about z
-
-# (6, 4), the wrench (m, f) on the body at unit thrusts: tau = THRUSTS @ thrusts of the free joint
-THRUSTS = np.array([[ARM * y, -ARM * x, DRAG * turn, 0.0, 0.0, 1.0] for x, y, turn in ROTORS]).T
-THRUSTS.flags.writeable = False
+ARM = 0.315  # m from the centre to each rotor
+ROTORS = ((1, 0), (0, -1), (-1, 0), (0, 1))  # direction of the arm (x, y)
 
 
 def quadrotor() -> Robot:
     """Quadrotor on a free joint, with the frames "rotor1" (front, x), "rotor2" (right), "rotor3" and "rotor4" (left).
 
-    The generalised force is the body-fixed wrench (m, f). The rotors produce the moment and the force along z: tau =
-    THRUSTS @ thrusts with the array THRUSTS, shape (6, 4), from `geomctrl.models.quadrotor`.
+    The generalised force is the body-fixed wrench (m, f). A rotor at (x, y) with the thrust F produces the wrench
+    (y F, -x F, +-c F, 0, 0, F); its drag has c = 8.004e-3 m, with the sign + for rotors 1 and 3, - for 2 and 4.
 
     Returns
     -------
@@ -199,7 +195,7 @@ def quadrotor() -> Robot:
     """
     body = inertia.from_com(QUADROTOR_MASS, np.zeros(3), np.diag(QUADROTOR_MOMENTS))
     frames = []
-    for i, (x, y, _) in enumerate(ROTORS, 1):
+    for i, (x, y) in enumerate(ROTORS, 1):
         T = np.eye(4)
         T[:2, 3] = ARM * x, ARM * y
         frames.append((f"rotor{i}", "body", T))

@@ -68,7 +68,11 @@ def test_every_name_is_where_the_table_says():
         assert getattr(geomctrl, name).__module__ == f"geomctrl.{path}", name
     for name, path in MODULES.items():
         assert path.rpartition(".")[2] == name
-        assert getattr(geomctrl, name) is import_module(f"geomctrl.{path}")
+        module = import_module(f"geomctrl.{name}")  # as in `from geomctrl.references import Spline`
+        assert getattr(geomctrl, name) is import_module(f"geomctrl.{path}") is module
+        assert module.__spec__.name == module.__name__ == f"geomctrl.{path}"
+    with pytest.raises(ModuleNotFoundError, match="No module named 'geomctrl.guess'"):
+        import_module("geomctrl.guess")
 
 
 def test_dir_shows_every_name_and_others_are_refused():

@@ -10,7 +10,6 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import actuators, controllers, models
-from geomctrl.controllers.qp_inverse_dynamics import Clearance
 from geomctrl.viewing.drawing import draw_robot, show, show_space
 
 robot, tool, share = models.panda(), "panda_hand_tcp", 0.45
@@ -23,7 +22,7 @@ gains = {"kp": 100.0, "kd": 20.0}
 laws = {
     "cut off": controllers.ComputedTorque(robot, motion, **gains),
     "quadratic program": controllers.QPInverseDynamics(
-        robot, motion, **gains, share=share, clearances=[Clearance(tool, centre, radius)]
+        robot, motion, **gains, share=share, clearances=[(tool, centre, radius)]
     ),
 }
 plant = gc.Plant(robot, actuators=actuators.Saturation(limit))

@@ -138,8 +138,10 @@ class FlatOutputs(ReadableRepr):
     def __init__(self, robot: Robot, outputs: SmoothReference):
         require_flying("robot", robot)
         function("outputs", outputs, "t -> (5, 4), x, y, z, psi and four derivatives", 1)
-        if np.shape(rows := outputs(0.0)) != (5, 4):
-            raise ArgumentError(f"outputs: expected rows (5, 4), x, y, z, psi and derivatives, got {shown(rows)}")
+        rows = outputs(0.0)
+        if not isinstance(rows, np.ndarray) or rows.shape != (5, 4):
+            expected = "an array (5, 4), x, y, z, psi and derivatives, as RestToRest and Harmonic return"
+            raise ArgumentError(f"outputs: expected {expected}, got {shown(rows)}")
         self.robot, self.outputs = robot, outputs
 
     def __call__(self, t: float) -> Desired:

@@ -286,18 +286,18 @@ class SmoothReference(Protocol):
 @named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class Harmonic(ReadableRepr):
-    """The function q0 + amplitude sin(2 pi frequency t + phase) and four derivatives, without a robot.
+    """A sine with four derivatives, for `controllers.ElasticJoint` and `control.FlatOutputs`. Other laws: `Sinusoids`.
 
-    `control.FlatOutputs` makes motions of a quadrotor of it.
+    At a time it returns an array (5, n): q0 + amplitude sin(2 pi frequency t + phase), and its derivatives.
 
     Parameters
     ----------
     q0, amplitude : float or array_like, shape (n,)
-        [rad, m].
+        Centre and amplitude of each coordinate [rad, m].
     frequency : float or array_like, shape (n,)
-        [Hz].
+        Frequencies [Hz].
     phase : float or array_like, shape (n,)
-        [rad]. Default: 0.
+        Phases [rad].
 
     Examples
     --------
@@ -330,14 +330,17 @@ class Harmonic(ReadableRepr):
 @named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class RestToRest(ReadableRepr):
-    """A polynomial of degree nine from q0 to q1, with four zero derivatives at both ends; constant before and after.
+    """A polynomial from q0 to q1, for `controllers.ElasticJoint` and `control.FlatOutputs`. Other laws: `Quintic`.
+
+    At a time it returns an array (5, n): the value and four derivatives, which are zero at both ends. The degree is
+    nine; before and after the motion the value is constant.
 
     Parameters
     ----------
     q0, q1 : float or array_like, shape (n,)
         Begin and end [rad, m].
     duration : float
-        [s].
+        Duration [s].
 
     Examples
     --------

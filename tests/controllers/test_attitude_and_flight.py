@@ -329,7 +329,7 @@ def test_helix_of_the_paper():
             lambda: controllers.AttitudeTracking(SATELLITE, turning(SATELLITE), None, 1e308),
             "kOmega: expected a positive number",
         ),
-        (lambda: FlatOutputs(BODY, lambda t: np.zeros((5, 3))), r"outputs: expected rows \(5, 4\)"),
+        (lambda: FlatOutputs(BODY, lambda t: np.zeros((5, 3))), r"outputs: expected an array \(5, 4\)"),
         (lambda: FlatOutputs(BODY, None), "outputs: expected a function"),
         (
             lambda: FlatOutputs(BODY.with_payload(1.0, (0.1, 0.0, 0.0)), HOVER.outputs),

@@ -10,7 +10,7 @@ from oracles import assert_close
 
 import geomctrl as gc
 from geomctrl import controllers, models, references, testing
-from geomctrl.controllers.qp_inverse_dynamics import Clearance, PositionTask, QPInverseDynamics
+from geomctrl.controllers import QPInverseDynamics
 from geomctrl.errors import ArgumentError, NameNotFoundError
 
 PANDA, HOME = models.panda(), np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
@@ -79,8 +79,8 @@ def cvxpys(law, t, q, v):
 
 @pytest.mark.parametrize("priority", ["weights", "strict"])
 def test_solutions_are_cvxpys(priority):
-    task = PositionTask(TOOL, still((0.4, 0.1, 0.5)), weight=3.0)
-    near = Clearance(TOOL, (0.45, 0.0, 0.55), 0.12)
+    task = TOOL, still((0.4, 0.1, 0.5)), 100.0, 20.0, 3.0
+    near = TOOL, (0.45, 0.0, 0.55), 0.12
     law = QPInverseDynamics(PANDA, SWAY, 100.0, 20.0, tasks=[task], clearances=[near], priority=priority, share=0.6)
     rng, active = np.random.default_rng(0), 0
     for _ in range(4):
@@ -102,7 +102,7 @@ def test_without_active_limits_it_is_computed_torque():
         command = law(0.4, q, v, None)
         np.testing.assert_array_equal(command.tau, other(0.4, q, v, None).tau)
         assert command.signals["active"] == 0.0
-        task = PositionTask(TOOL, still(PANDA.pose(q, TOOL)[:3, 3]))
+        task = TOOL, still(PANDA.pose(q, TOOL)[:3, 3])
         assert np.abs(QPInverseDynamics(PANDA, SWAY, tasks=[task])(0.4, q, v, None).tau - command.tau).max() > 1e-3
 
 
@@ -114,7 +114,7 @@ def test_without_limits_it_keeps_the_promise_of_computed_torque():
 
 def test_strict_priorities_come_before_the_joints():
     """The tool has the requested acceleration for any task of the joints; with weights both compromise."""
-    task = PositionTask(TOOL, still((0.35, 0.1, 0.5)), kp=20.0, kd=9.0)
+    task = TOOL, still((0.35, 0.1, 0.5)), 20.0, 9.0
     q, v, missed = HOME + 0.05, 0.1 * np.ones(7), {}
     for priority in ("weights", "strict"):
         law = QPInverseDynamics(PANDA, SWAY, 100.0, 20.0, tasks=[task], priority=priority, share=3.0)
@@ -163,7 +163,7 @@ def test_a_clearance_is_kept():
     arm = limited(velocity=10.0, reach=3.0)
     centre = np.array([1.8, 0.3, 0.0])
     through = references.Quintic(arm, [-0.6, 0.4], [0.9, 0.4], 1.0)
-    law = QPInverseDynamics(arm, through, clearances=[Clearance("tip", centre, 0.25)])
+    law = QPInverseDynamics(arm, through, clearances=[("tip", centre, 0.25)])
     run = gc.simulate(
         arm,
         law,
@@ -205,6 +205,13 @@ def test_copies_solve_what_the_first_did():
 
 def test_bad_arguments_of_the_program_are_named():
     arm, body = limited(), models.satellite()
+
+    def keeping(clearance):
+        return QPInverseDynamics(arm, references.hold(arm, np.zeros(2)), clearances=[clearance])
+
+    def following(*task):
+        return QPInverseDynamics(arm, references.hold(arm, np.zeros(2)), tasks=[("tip", *task)])
+
     for make, error, words in (
         (
             lambda: QPInverseDynamics(body, references.hold(body, body.neutral())),
@@ -227,26 +234,22 @@ def test_bad_arguments_of_the_program_are_named():
             "rate: expected a pos",
         ),
         (
-            lambda: QPInverseDynamics(
-                arm, references.hold(arm, np.zeros(2)), clearances=[Clearance("elbow", np.zeros(3), 1.0)]
-            ),
+            lambda: keeping(("elbow", np.zeros(3), 1.0)),
             NameNotFoundError,
             "elbow",
         ),
-        (lambda: Clearance("tip", np.zeros(2), 1.0), ArgumentError, "centre: expected"),
-        (lambda: Clearance("tip", np.zeros(3), -1.0), ArgumentError, "radius: expected a positive number, got -1"),
-        (lambda: PositionTask("tip", 3.0), ArgumentError, "target: expected a function"),
-        (
-            lambda: PositionTask("tip", still(np.zeros(3)), weight=0.0),
-            ArgumentError,
-            "weight: expected a positive number",
-        ),
+        (lambda: keeping(("tip", np.zeros(2), 1.0)), ArgumentError, "centre: expected"),
+        (lambda: keeping(("tip", np.zeros(3), -1.0)), ArgumentError, "radius: expected a positive number, got -1"),
+        (lambda: keeping(("tip", np.zeros(3))), ArgumentError, r"clearances: expected tuples \(frame, centre, radius"),
+        (lambda: keeping("tip"), ArgumentError, r"clearances: expected tuples \(frame, centre, radius"),
+        (lambda: keeping(("tip", np.zeros(3), 1.0, 2.0)), ArgumentError, "clearances: expected tuples"),
+        (lambda: following(3.0), ArgumentError, "target: expected a function"),
+        (lambda: following(), ArgumentError, r"tasks: expected tuples \(frame, target\[, kp, kd, weight\]\)"),
+        (lambda: following(still(np.zeros(3)), 1.0, 1.0, 0.0), ArgumentError, "weight: expected a positive number"),
     ):
         with pytest.raises(error, match=words):
             make()
-    short = QPInverseDynamics(
-        arm, references.hold(arm, np.zeros(2)), tasks=[PositionTask("tip", lambda t: np.zeros(3))]
-    )
+    short = following(lambda t: np.zeros(3))
     with pytest.raises(ArgumentError, match=r"target: of task 'tip': expected shape \(3, 3\), got \(3,\)"):
         short(0.0, np.zeros(2), np.zeros(2), None)
 

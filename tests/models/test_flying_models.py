@@ -6,7 +6,6 @@ from oracles import assert_close
 
 import geomctrl as gc
 from geomctrl import models, so3
-from geomctrl.models.floating_base import THRUSTS
 
 
 def test_satellite_obeys_eulers_equation():
@@ -37,22 +36,17 @@ def so3_of(q):
     return q[:12].reshape(3, 4)[:, :3]
 
 
-def test_rotors_push_where_their_frames_are():
-    """A thrust along z at each rotor, and the moment of drag against its rotation; rotors of one arm rotate the
-    same way.
-    """
-    robot, q = models.quadrotor(), models.quadrotor().neutral()
-    drag = np.array([0.0, 0.0, 8.004e-3])
-    for i, sign in enumerate((1.0, -1.0, 1.0, -1.0)):
-        at = robot.pose(q, f"rotor{i + 1}")[:3, 3]
-        assert np.linalg.norm(at) == pytest.approx(0.315)
-        f = np.array([0.0, 0.0, 1.0])
-        assert_close(THRUSTS[:, i], np.concatenate((np.cross(at, f) + sign * drag, f)), 1e-15)
+def wrenches_of_unit_thrusts(robot):
+    """(6, 4), as the docstring of the model and the page about quadrotors compute it."""
+    x, y, z = np.array([robot.pose(robot.neutral(), f"rotor{k}")[:3, 3] for k in (1, 2, 3, 4)]).T
+    assert not z.any()
+    zero = np.zeros(4)
+    return np.array([y, -x, 8.004e-3 * np.array([1, -1, 1, -1]), zero, zero, zero + 1.0])
 
 
 def test_quadrotor_hovers():
     robot = models.quadrotor()
-    hover = THRUSTS @ np.full(4, 4.34 * 9.81 / 4.0)
+    hover = wrenches_of_unit_thrusts(robot) @ np.full(4, 4.34 * 9.81 / 4.0)
     R = so3.exp(np.array([0.0, 0.0, 0.7]))
     q = np.hstack((R, np.ones((3, 1)))).ravel()
     assert_close(robot.forward_dynamics(q, np.zeros(6), hover), np.zeros(6), 1e-12, 1.0)
@@ -62,7 +56,7 @@ def test_thrusts_are_the_papers_turned_to_z_up():
     """f = sum of thrusts, M = [[0, -d, 0, d], [d, 0, -d, 0], [-c, c, -c, c]] thrusts with z down (CDC 2010, (1))."""
     d, c = 0.315, 8.004e-3
     paper = np.array([[0.0, -d, 0.0, d], [d, 0.0, -d, 0.0], [-c, c, -c, c]])
-    assert_close(THRUSTS[:3], np.diag((1.0, -1.0, -1.0)) @ paper, 1e-15)
+    assert_close(wrenches_of_unit_thrusts(models.quadrotor())[:3], np.diag((1.0, -1.0, -1.0)) @ paper, 1e-15)
 
 
 def test_cart_pole_closed_form():
