@@ -306,3 +306,10 @@ def test_the_page_about_commands_has_all_commands_and_options():
     assert set(sections) == {name.replace("_", "-") for name in COMMANDS}
     assert "--payload" in sections["track"]
     assert "--current-gains" in sections["identify"]
+
+
+def test_contributing_names_files_that_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`((?:[\w.-]+/)+[\w.-]*|[\w-]+\.(?:py|pyi|toml|md))`", text))
+    assert len(names) > 30
+    assert {name for name in names if not (ROOT / name).exists() and not (ROOT / "geomctrl" / name).exists()} == set()
