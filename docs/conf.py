@@ -49,6 +49,7 @@ html_title = "geomctrl"
 html_static_path = ["_static"]
 templates_path = ["_templates"]
 html_css_files = ["site.css"]
+html_search_scorer = str(HERE / "_static" / "search_order.js")  # Sphinx takes other paths from the working directory
 html_sidebars = {page: [] for page in ("index", "comparison", "benchmarks", "how-to/gallery/index")}  # single pages
 html_show_sourcelink = False
 html_copy_source = False
