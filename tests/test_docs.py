@@ -1,6 +1,7 @@
 """Tools of the documentation: links, tables of results, pages of papers; and references of pages to the repository."""
 
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import geomctrl
+import geomctrl as gc
 
 ROOT = Path(__file__).parents[1]
 TOOLS = ROOT / "docs" / "_build_tools"
@@ -89,7 +90,7 @@ def test_the_reference_lists_every_public_name():
     """The list of modules follows from their `__all__`."""
     page = (ROOT / "docs" / "reference" / "index.md").read_text(encoding="utf-8")
     listed = re.findall(r"^   ~geomctrl\.(\w+)$", page, re.MULTILINE)
-    assert sorted(listed) == geomctrl.__all__
+    assert sorted(listed) == gc.__all__
 
 
 # --- links ---------------------------------------------------------------------------------------------------------
@@ -152,7 +153,6 @@ def kept(tmp_path, capsys):
     from benchmarks.collect import main
     from lib.results import Results
 
-    import geomctrl as gc
 
     def keep(quick=False, name="dynamics", ratio=0.25):
         results, robot = Results(name), gc.models.two_link()
@@ -313,3 +313,33 @@ def test_contributing_names_files_that_exist():
     names = set(re.findall(r"`((?:[\w.-]+/)+[\w.-]*|[\w-]+\.(?:py|pyi|toml|md))`", text))
     assert len(names) > 30
     assert {name for name in names if not (ROOT / name).exists() and not (ROOT / "geomctrl" / name).exists()} == set()
+
+
+def is_public(path):
+    """Whether each part is listed by the `__all__` of the module before it, or is an attribute of a class or value."""
+    owner = gc
+    for name in path.split("."):
+        if not hasattr(owner, name) or (inspect.ismodule(owner) and name not in owner.__all__):
+            return False
+        owner = getattr(owner, name)
+    return True
+
+
+def names_used(text):
+    yield from re.findall(r"\bgc\.((?:\w+\.)*\w+)", text)
+    for module, names in re.findall(r"^from geomctrl\.?([\w.]*) import (.+)$", text, re.MULTILINE):
+        yield from (f"{module}.{name}".lstrip(".") for name in names.split(", "))
+    yield from re.findall(r"`geomctrl\.((?:\w+\.)*\w+)[`(]", text)
+
+
+def test_pages_use_public_names_only():
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    pages += [
+        page
+        for part in ("tutorials", "how-to", "explanation", "reference")
+        for page in (ROOT / "docs" / part).glob("*.md")
+    ]
+    used = {(page.name, name) for page in pages for name in names_used(page.read_text(encoding="utf-8"))}
+    assert len(used) > 200
+    assert {x for x in used if not is_public(x[1])} == {("index.md", "NAME")}
+    assert not is_public("control.tuning") and not is_public("models.floating_base.ARM")  # noqa: PT018
