@@ -50,34 +50,51 @@ def mass_matrix_in_motion(model, q, v, frames, inertias, memory, M, Mdot):
 
 
 @primitive
-def relative(error, size):
-    """error / size, 0 where there is no error, infinite where it is not finite."""
-    fine = (error > 0.0) & (error < np.inf)
-    return where(error == 0.0, 0.0, where(fine, error / where(fine, size, 1.0), np.inf))
+def relative(error, total, size):
+    """error / size, 0 where there is no error, infinite where the total of all errors is not finite."""
+    fine = (error > 0.0) & (total < np.inf)
+    return where(total == 0.0, 0.0, where(fine, error / where(fine, size, 1.0), np.inf))
+
+
+@primitive
+def largest(A):
+    """max |A|, by entries."""
+    x = 0.0
+    for i in range(A.shape[0]):
+        for j in range(i + 1):
+            x = max(x, max(abs(A[i, j]), abs(A[j, i])))  # folded in traces of symmetric matrices
+    return x
+
+
+@primitive
+def fastest(v):
+    """max |v|."""
+    x = 0.0
+    for i in range(v.shape[0]):
+        x = max(x, abs(v[i]))
+    return x
 
 
 @kernel("f8(f8[:,::1], f8[:,::1], f8[:,::1], f8[::1])")
 def skew_residual(M, Mdot, C, v):
     """max |N + N^T|, N = Mdot - 2C, over max(|Mdot|, 2 |C|, |M| |v|), by entries; infinite where one is not finite."""
-    worst = scale = mass = speed = 0.0
+    worst = total = 0.0
     for i in range(v.shape[0]):
-        speed = max(speed, abs(v[i]))
-        for j in range(v.shape[0]):
+        for j in range(i + 1):
             error = abs(Mdot[i, j] + Mdot[j, i] - 2.0 * (C[i, j] + C[j, i]))
-            worst, mass = max(worst, where(error < np.inf, error, np.inf)), max(mass, abs(M[i, j]))
-            scale = max(scale, abs(Mdot[i, j]), 2.0 * abs(C[i, j]))
-    return relative(worst, max(scale, mass * speed))
+            worst, total = max(worst, error), total + error
+    return relative(worst, total, max(largest(Mdot), 2.0 * largest(C), largest(M) * fastest(v)))
 
 
 @kernel("f8(f8[:,::1], f8[:,::1])")
 def difference(A, B):
-    """max |A - B| over max |A|, by entries."""
-    worst = size = 0.0
+    """max |A - B| over max |A|, by entries, of symmetric matrices."""
+    worst = total = 0.0
     for i in range(A.shape[0]):
-        for j in range(A.shape[1]):
+        for j in range(i + 1):
             error = abs(A[i, j] - B[i, j])
-            worst, size = max(worst, where(error < np.inf, error, np.inf)), max(size, abs(A[i, j]))
-    return relative(worst, size)
+            worst, total = max(worst, error), total + error
+    return relative(worst, total, largest(A))
 
 
 @kernel("f8(f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1])")
@@ -86,21 +103,19 @@ def force_residual(model, tau, M, C, g, v, a, v_ref):
 
     The bound is |M| |a| + (|C| + |M| |v|) |v_ref|, by entries, plus the weight times a length derived from M.
     """
-    worst = mass = coriolis = speed = drive = reference = 0.0
+    worst = total = weight = 0.0
     for i in range(v.shape[0]):
-        speed, drive, reference = max(speed, abs(v[i])), max(drive, abs(a[i])), max(reference, abs(v_ref[i]))
         force = g[i]
         for j in range(v.shape[0]):
             force += M[i, j] * a[j] + C[i, j] * v_ref[j]
-            mass, coriolis = max(mass, abs(M[i, j])), max(coriolis, abs(C[i, j]))
         error = abs(tau[i] - force)
-        worst = max(worst, where(error < np.inf, error, np.inf))
-    total = 0.0
+        worst, total = max(worst, error), total + error
     for i in range(n_bodies(model)):
-        total += inertia_of(model, i).m
-    x, y, z = gravity_of(model)
-    weight = math.sqrt((x * x + y * y + z * z) * abs(total) * mass)
-    return relative(worst, mass * drive + (coriolis + mass * speed) * reference + weight)
+        weight += inertia_of(model, i).m
+    mass, (x, y, z) = largest(M), gravity_of(model)
+    weight = math.sqrt((x * x + y * y + z * z) * abs(weight) * mass)
+    bound = mass * fastest(a) + (largest(C) + mass * fastest(v)) * fastest(v_ref) + weight
+    return relative(worst, total, bound)
 
 
 @algorithm(

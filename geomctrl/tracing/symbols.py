@@ -282,7 +282,9 @@ def unary(op: str, a: Any) -> Any:
 
 
 def binary(op: str, a: Any, b: Any) -> Any:
-    """An operation of `operations.BINARY`."""
+    """An operation of `operations.BINARY`; the smaller or larger of a number and itself is that number."""
+    if op in ("min", "max") and is_symbol(a) and is_symbol(b) and a.index == b.index and a.kind is b.kind:
+        return a
     return _made(op, a, b) if _is_traced(a) or _is_traced(b) else value(op, a, b)
 
 
