@@ -189,9 +189,9 @@ class Layout:
         self.x = self._area(1 + e.y + e.held + e.memory)  # t, y, held command, memory: what a sample is made of
         self.stage = self._area(1 + e.y + e.held)  # the same at a stage
         self.slope = -(-e.dim * width // BLOCK) * BLOCK  # of one of the slopes
-        self.slopes = self._area(0)
-        self.size += (stages + pair) * self.slope
-        self.out = self._area(sum(e.sample.sizes))
+        self.out = self.slopes = self._area(sum(e.sample.sizes))  # rates, the first slope of the next step, and others
+        self.further_slopes = self._area(0)
+        self.size += (stages + pair - 1) * self.slope
         self.command = self._area(e.held)
         self.before = self._area(e.held if e.restored else 0)  # what was held before a sample
         self.moved = self._area(e.y + e.dim)

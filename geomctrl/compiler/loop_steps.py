@@ -138,7 +138,8 @@ class Steps(Function):
         self.x_held, self.stage_held = self._at(l.x + w * (1 + e.y)), self._at(l.stage + w * (1 + e.y))
         self.memory_at = l.x + w * (1 + e.y + e.held)
         self.scratch, self.command = self._at(l.scratch), self._at(l.command)
-        self.slopes = [self._at(l.slopes + k * l.slope) for k in range(len(e.stages) - (e.pair is None))]
+        further = range(len(e.stages) - 1 - (e.pair is None))
+        self.slopes = [self.out, *(self._at(l.further_slopes + k * l.slope) for k in further)]
         self.moved, self.moved_u = self._at(l.moved), self._at(l.moved + w * e.y)
         self.pulled, self.pulled_k = self._at(l.pulled), self._at(l.pulled + w * e.dim)
 

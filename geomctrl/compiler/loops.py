@@ -218,7 +218,6 @@ class Loop(Steps):
     def _commit(self) -> None:
         """Store the outputs of a sample, and a row if it is due."""
         e, w = self.equations, self.vector.width
-        self._copy(self.slopes[0], self.out, e.dim)
         for source, place, numbers in _runs(e.remembered):
             self._copy(self._at(self.memory_at + place * w), self._at(self.layout.out + source * w), numbers)
         since = self.let("srem i64 %next, %every")
