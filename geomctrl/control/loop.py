@@ -21,6 +21,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 from .compiled.choice import say
 from .compiled.contents import snapshot
 from .contracts import Controller
+from .law_use import used_by_this_thread
 from .loop_runner import Case, LoopRunner, in_a_loop
 from .monitors import Monitor
 from .monitors.chosen import monitor_list
@@ -94,7 +95,8 @@ def simulate(
     -----
     KeyboardInterrupt (Ctrl-C), SystemExit and similar exceptions propagate unchanged. Their attribute `run` holds the
     samples up to the interruption. Controllers, references, plants and monitors receive read-only arrays. A law that
-    changes its attributes belongs to one call at a time: threads that call `simulate` need a copy each.
+    changes its attributes belongs to one call at a time: threads that call `simulate` need a copy each, and those that
+    share one get an ArgumentError at the end of the run.
 
     Examples
     --------
@@ -133,14 +135,15 @@ def run_loop(
 
     remembers = choice and control_dt is not None  # the law may have changed itself before compilation is refused
     restore = snapshot(case.plant, case.controller, watching) if choice is True or remembers else lambda: None
-    try:
-        return run(choice)
-    except UntraceableError as error:  # with "auto" also after the run, if compiled code and Python disagree
-        restore()
-        if choice is True:
-            raise
-        say(f"this loop runs in Python: {error}")
-        return run(False)
+    with used_by_this_thread([case.controller]):
+        try:
+            return run(choice)
+        except UntraceableError as error:  # with "auto" also after the run, if compiled code and Python disagree
+            restore()
+            if choice is True:
+                raise
+            say(f"this loop runs in Python: {error}")
+            return run(False)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from .compiled.external_state import REPLACEMENTS
 from .compiled.machine import SAMPLE, STEP, Machine, turn
 from .compiled.traced_loop import TracedLoop
 from .group_members import alone, completed, in_python, run_of, trace_of
+from .law_use import used_by_this_thread
 from .loop_runner import CHUNK_STEPS, LoopRunner, in_a_loop
 from .on_gpu import MAX_RUNS, GpuGroup
 from .options import Gpu
@@ -90,7 +91,8 @@ def to_end(
             else:
                 waiting.setdefault(key, []).extend(group)
 
-    with _runs_kept(runners, runs), REPLACEMENTS.with_cached_result(), _workers(threads, interrupted) as each:
+    own = used_by_this_thread(runner.loop.controller for runner in runners)
+    with own, _runs_kept(runners, runs), REPLACEMENTS.with_cached_result(), _workers(threads, interrupted) as each:
         each(begin, range(0, len(runners), lanes))
         rest = [group[k : k + lanes] for group in waiting.values() for k in range(0, len(group), lanes)]
         each(continue_run, rest)

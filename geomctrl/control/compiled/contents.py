@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.tracing.code_identity import attributes_of, in_cell, is_own_class, set_attributes
+from geomctrl.tracing.code_identity import attributes_of, in_cell, is_own_class, is_own_function, set_attributes
 from geomctrl.tracing.symbols import UntraceableError
 
 from .law_memory import changed_leaves, line_of_change
@@ -92,11 +92,11 @@ def difference(clone: Any, before: Any) -> str | None:
     return None if same else ""
 
 
-def snapshot(*objects: Any) -> Callable[[], None]:
-    """Store the contents of these objects and return a function that restores them.
+def contents_of(*objects: Any) -> list[tuple[Any, Any]]:
+    """These objects and all that they lead to, each with its contents.
 
-    Lists, tuples, dicts, deques, arrays, random generators, and objects of users' and controllers' classes are
-    followed; robots never change.
+    Lists, tuples, dicts, deques, arrays, random generators, users' functions, and objects of users' and controllers'
+    classes are followed; robots never change.
     """
     contents: list[tuple[Any, Any]] = []
     seen: dict[int, Any] = {}
@@ -113,9 +113,19 @@ def snapshot(*objects: Any) -> Callable[[], None]:
             contents.append((x, x.bit_generator.state))
         elif issubclass(kind, tuple):
             ahead += x
-        elif issubclass(kind, (list, dict, deque)) or is_own_class(kind):
+        elif (
+            issubclass(kind, (list, dict, deque))
+            or is_own_class(kind)
+            or (kind is types.FunctionType and is_own_function(x))
+        ):
             contents.append((x, before := content(x)))
             ahead += before.values()
+    return contents
+
+
+def snapshot(*objects: Any) -> Callable[[], None]:
+    """Store `contents_of` these objects and return a function that restores them."""
+    contents = contents_of(*objects)
 
     def restore() -> None:
         for x, before in contents:
