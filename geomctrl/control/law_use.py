@@ -71,7 +71,7 @@ def _same(a: Any, b: Any) -> bool:
 def _contents(law: Any) -> list[tuple[Any, Any]]:
     while True:
         try:
-            return contents_of(law)
+            return contents_of(law, functions=True)
         except RuntimeError:  # the other thread changed a container at the same moment
             continue
 

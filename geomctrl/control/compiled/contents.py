@@ -92,11 +92,11 @@ def difference(clone: Any, before: Any) -> str | None:
     return None if same else ""
 
 
-def contents_of(*objects: Any) -> list[tuple[Any, Any]]:
+def contents_of(*objects: Any, functions: bool = False) -> list[tuple[Any, Any]]:
     """These objects and all that they lead to, each with its contents.
 
-    Lists, tuples, dicts, deques, arrays, random generators, users' functions, and objects of users' and controllers'
-    classes are followed; robots never change.
+    Lists, tuples, dicts, deques, arrays, random generators, and objects of users' and controllers' classes are
+    followed; robots never change. functions: closures of users' functions are followed too.
     """
     contents: list[tuple[Any, Any]] = []
     seen: dict[int, Any] = {}
@@ -113,11 +113,11 @@ def contents_of(*objects: Any) -> list[tuple[Any, Any]]:
             contents.append((x, x.bit_generator.state))
         elif issubclass(kind, tuple):
             ahead += x
-        elif (
-            issubclass(kind, (list, dict, deque))
-            or is_own_class(kind)
-            or (kind is types.FunctionType and is_own_function(x))
-        ):
+        elif issubclass(kind, types.FunctionType):
+            if functions and is_own_function(x):
+                contents.append((x, before := content(x)))
+                ahead += before.values()
+        elif issubclass(kind, (list, dict, deque)) or is_own_class(kind):
             contents.append((x, before := content(x)))
             ahead += before.values()
     return contents

@@ -68,7 +68,8 @@ LIBRARY = (np.ufunc, np.dtype, type(np.where), re.Pattern, types.GenericAlias, t
 OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity", "joints", "frames"}
 NUMERICAL = ("arguments", "lie", "integrators", "mechanism", "terms", "papers", "robot", "constrained", "motion")
 CALLED = [f"geomctrl.{name}" for name in (*NUMERICAL, "control", "controllers")]  # packages that laws may call
-RUNNERS = tuple(f"geomctrl.control.{name}" for name in ("compiled", "many", "side_by_side"))  # not called by laws
+NOT_CALLED = ("compiled", "group_members", "law_use", "loop", "loop_runner", "many", "side_by_side")  # by laws
+RUNNERS = tuple(f"geomctrl.control.{name}" for name in NOT_CALLED)
 REPLACEMENTS = Replacements(*CALLED, without=RUNNERS)
 
 
@@ -105,7 +106,7 @@ class ExternalState:
 
     def _search(self, roots: Iterable[tuple[Any, str]], kinds: Iterable[type]) -> None:
         for x, name in roots:
-            self._visit(x, name)
+            self._visit(x, name, copied=id(x) in self._copied_functions)
         for kind in kinds:
             self._class(kind, kind.__name__)
         for place, members in REPLACEMENTS.now():
@@ -193,22 +194,25 @@ class ExternalState:
             self._visit(x, name)
         refuse_files(x, name)
 
-    def _visit(self, x: Any, name: str) -> None:
+    def _visit(self, x: Any, name: str, *, copied: bool = False) -> None:
+        """Visit an object. copied: a function of which calls use a copy, unless code also reaches it by name."""
         kind = type(x)
         if issubclass(kind, PLAIN) and not _has_more(kind):
             self.signature.append((name, *plain_value(x)))
             return
         if (seen := self._seen.get(id(x))) is not None:
             self.signature.append((name, seen))
+            if not copied and id(x) in self._copied_functions:
+                self._data(x, name)
             return
         self._seen[id(x)] = len(self._seen)
-        self.reached.append(without_data(x) if id(x) in self._copied_functions else x)
+        self.reached.append(without_data(x) if copied else x)
         if len(self.reached) > MAX_THINGS:
             raise UntraceableError(f"the code refers to more than {MAX_THINGS} objects, through {name}")
         if id(x) in READERS:
             self._attributes.add("getattr")
         if kind is types.FunctionType:
-            self._function(x, name)
+            self._function(x, name, copied)
         elif issubclass(kind, type):
             self._class(x, name)
             self._attributes.update(CONSTRUCTORS)
@@ -219,7 +223,7 @@ class ExternalState:
         else:
             self._visit_object(x, name)
 
-    def _function(self, x: types.FunctionType, name: str) -> None:
+    def _function(self, x: types.FunctionType, name: str, copied: bool) -> None:
         self.signature.append((name, identity(x.__code__)))
         self.reached.append(x.__code__)
         if not is_pure_module(x.__module__):
@@ -234,8 +238,14 @@ class ExternalState:
         self._held.append((name, x.__dict__, dict(x.__dict__), False))
         for other, value in x.__dict__.items():
             self._visit(value, f"{name}.{other}")
+        if not copied:
+            self._data(x, name)
+
+    def _data(self, x: types.FunctionType, name: str) -> None:
+        """Visit the closure and the defaults of a function."""
         if id(x) in self._copied_functions:
-            return
+            self._copied_functions.remove(id(x))
+            self.reached.append(x)
         for other, cell in zip(x.__code__.co_freevars, x.__closure__ or ()):
             self._held.append((other, cell, in_cell(cell), False))
             self._visit(in_cell(cell), other)

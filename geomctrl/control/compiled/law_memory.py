@@ -341,7 +341,7 @@ def line_of_change(path: str, kinds: Iterable[type]) -> str:
     names = re.findall(r"(?:^|\.)(\w+)", path)
     lines: dict[str, str] = {}
     for kind in kinds:
-        for f in vars(kind).values() if names else ():
+        for f in vars(kind).values() if names and not kind.__module__.startswith("geomctrl.") else ():
             code = getattr(f, "__code__", None)
             if code is None or f.__name__ == "__init__" or not is_own_function(f):
                 continue
