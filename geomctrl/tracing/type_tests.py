@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import SymbolArray, TracedArray, dtype_of
-from .code_identity import WRAPPERS, functions_in
+from .code_identity import WRAPPERS, codes, functions_in
 from .graph import ConditionalKind, called_by_user, python_type
 from .operators import number_of, whole_number
 from .symbols import FLOAT, Condition, Symbol, UntraceableError, with_kind
@@ -169,6 +169,21 @@ def identity_with_truth(code: types.CodeType) -> str:
         before = [*before[-1:], instruction]
     inner = (identity_with_truth(x) for x in code.co_consts if isinstance(x, types.CodeType))
     return next(filter(None, inner), "")
+
+
+@functools.lru_cache(maxsize=10_000)
+def compares_objects(code: types.CodeType) -> bool:
+    """Whether code may ask if two computed objects are the same, or share memory."""
+    names = {"id", "is_", "is_not", "shares_memory", "may_share_memory"}
+    for c in codes(code):
+        before = ""
+        for instruction in dis.get_instructions(c):
+            if instruction.opname == "IS_OP" and before not in ("LOAD_CONST", "LOAD_ATTR", "LOAD_GLOBAL"):
+                return True
+            before = before if instruction.opname in ("CACHE", "EXTENDED_ARG", "NOP") else instruction.opname
+        if not names.isdisjoint(c.co_names):
+            return True
+    return False
 
 
 def refuse_identity_with_truth(code: types.CodeType) -> None:

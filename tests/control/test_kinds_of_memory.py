@@ -134,6 +134,98 @@ def test_equal_tuples_in_a_memory_are_apart():
     np.testing.assert_allclose(torques(law(), True), expected, rtol=0.0, atol=1e-9)
 
 
+ONE = np.array([0.1, -0.2])  # in several histories at once; nothing may write into it
+
+
+class Law:
+    def __init__(self, past, call):
+        self.past, self.call = past, call
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(-30.0 * q - 6.0 * v + self.call(self, q, v))
+
+
+def appended(law, q, v):
+    law.past.append(v.copy())
+    return np.median(np.array(law.past), axis=0) + ONE
+
+
+def shifted(law, q, v):
+    law.past = [*law.past[1:], v + q]
+    return law.past[0] - 0.5 * law.past[1] + ONE
+
+
+def set_by_index(law, q, v):
+    law.past[1], law.past[0] = law.past[0], 2.0 * v
+    return law.past[2] - law.past[1]
+
+
+HISTORIES = {
+    "deque": (lambda: deque([ONE] * 4, maxlen=4), appended),
+    "list": (lambda: [ONE] * 3, shifted),
+    "list with another": (lambda: [np.zeros(2), ONE, np.ones(2)], shifted),
+    "entries": (lambda: [ONE] * 3, set_by_index),
+}
+
+
+@pytest.mark.parametrize("t_end", [4e-3, 0.6])
+@pytest.mark.parametrize("name", HISTORIES)
+def test_a_history_may_begin_with_one_array_in_all_places(name, t_end):
+    past, call = HISTORIES[name]
+    before, ends = ONE.copy(), []
+    for compiled in (False, True):
+        law = Law(past(), call)
+        options = gc.SimulationOptions(compiled=compiled)
+        run = gc.simulate(ARM, law, Q0, V0, t_end, DT, control_dt=2e-3, monitors=None, options=options)
+        ends.append((run.tau, np.array(law.past)))
+        np.testing.assert_array_equal(ONE, before)
+    for python, compiled in zip(*ends):
+        np.testing.assert_allclose(compiled, python, rtol=0.0, atol=1e-9)
+
+
+def written(law, q, v):
+    law.past[0] += 0.1 * v
+    return sum(law.past)
+
+
+def asks(law, q, v):
+    return 5.0 if law.past[0] is law.past[1] else 0.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [(written, "arrays that share memory, can not be written: copy them"), (asks, "compares objects by `is`")],
+)
+def test_a_history_of_one_array_that_is_written_is_refused(call, message):
+    with pytest.raises(UntraceableError, match=message):
+        torques(Law([ONE.copy()] * 2, call), True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.testing.assert_array_equal(
+            torques(Law([ONE.copy()] * 2, call), "auto"), torques(Law([ONE.copy()] * 2, call), False)
+        )
+
+
+class Buffered:
+    """A law that returns the array in which it computes."""
+
+    def __init__(self):
+        self.u = np.zeros(2)
+
+    def __call__(self, t, q, v, z):
+        self.u += np.clip(-30.0 * q - 6.0 * v - self.u, -0.5, 0.5)
+        self.u[self.u > 4.0] = 4.0
+        if q[0] > 0.3:
+            self.u *= 0.9
+        return gc.Command(self.u, signals={"u": self.u})
+
+
+def test_a_law_may_return_its_own_array():
+    python, compiled = Buffered(), Buffered()
+    np.testing.assert_allclose(torques(compiled, True), torques(python, False), rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(compiled.u, python.u, rtol=0.0, atol=1e-9)
+
+
 @pytest.mark.parametrize("f", [np.clip, functools.partial(np.clip)], ids=["function", "partial"])
 def test_functions_of_numpy_as_attributes(f):
     class Limited(Remembering):

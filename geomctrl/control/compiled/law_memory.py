@@ -288,7 +288,7 @@ def restore(root: Any, cells: Mapping[str, Cell], values: Mapping[str, Any]) -> 
 
 
 def changed_leaves(path: str, before: Any, now: Any, contents: Mapping[int, Any]) -> Iterator[tuple[str, Any, bool]]:
-    """(path, value, whether a container) of every replaced object; contents: earlier contents of containers, by id."""
+    """(path, value, True) of every replaced object; contents: earlier contents of containers, by id."""
     if before is now:
         return
     kind = type(now)
@@ -310,7 +310,7 @@ def changed_leaves(path: str, before: Any, now: Any, contents: Mapping[int, Any]
             " dict, deque or NamedTuple of constant length from the start"
         )
     else:
-        yield path, now, False
+        yield path, now, True
 
 
 OTHERS = (list, tuple, dict, deque, set, frozenset)  # containers

@@ -102,9 +102,10 @@ def named(whose: Any, call: Callable[[], Any]) -> Any:
         raise
     except Exception as error:
         frame = raised_in(error) or traceback.extract_tb(error.__traceback__)[-1]
+        hint = "; arguments, and arrays that share memory, can not be written: copy them"
         raise UntraceableError(
             f"{class_name(whose)} can not be traced: {type(error).__name__}: {error!s:.200}, in {frame.filename},"
-            f" line {frame.lineno}"
+            f" line {frame.lineno}{hint if 'read-only' in str(error) else ''}"
         ) from error
 
 
@@ -145,6 +146,8 @@ def outputs_of(
             outputs[name] = where(x, 1.0, 0.0)
         elif isinstance(x, SymbolArray) and any(isinstance(y, Condition) for y in x.ravel().tolist()):
             outputs[name] = np.where(x, 1.0, 0.0)
+        elif isinstance(x, np.ndarray):
+            outputs[name] = x.copy()  # the law may keep its array, which is restored before the next call
     return outputs
 
 

@@ -34,6 +34,7 @@ from geomctrl.tracing.patched_numpy import replacement_of
 from geomctrl.tracing.rebinding import empty_cells, rebind
 from geomctrl.tracing.rotations import is_single_rotation, of_quaternion
 from geomctrl.tracing.symbols import UntraceableError, as_numpy, as_python, is_symbol
+from geomctrl.tracing.type_tests import compares_objects
 from geomctrl.tracing.untraceable import reraise_untraceable
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
@@ -90,6 +91,7 @@ class SymbolicCopies:
         self._external_state: ExternalState | None = None
         self._remembered_ids: set[int] = set()
         self._chosen: list[tuple[Any, str, Any, Any]] = []  # (law, path, current value, value on this path)
+        self._repeated = ""  # path of a list or deque with one array in several places
         self._changed = ""  # the first place that a call has modified
 
     @contextmanager
@@ -119,7 +121,12 @@ class SymbolicCopies:
     def external_state(self) -> ExternalState:
         """The external state that the code reaches by names. Raises UntraceableError if that may be memory."""
         if self._external_state is None:
-            self._external_state = ExternalState(self._roots, self.kinds, self._copied_functions)
+            self._external_state = state = ExternalState(self._roots, self.kinds, self._copied_functions)
+            if self._repeated and any(compares_objects(x) for x in state.reached if type(x) is types.CodeType):
+                raise UntraceableError(
+                    f"{self._repeated} holds one array in several places, and the code compares objects by `is`: create"
+                    " an array for each place"
+                )
         return self._external_state
 
     def key(self) -> tuple:
@@ -277,13 +284,25 @@ class SymbolicCopies:
 
     def _list(self, x: list, path: str) -> list:
         clone = self._begin(x, [], len(x))
-        clone += [self.of(value, f"{path}[{k}]") for k, value in enumerate(x)]
+        clone += self._entries(x, path)
         return self._done(clone, path)
 
     def _deque(self, x: deque, path: str) -> deque:
         clone = self._begin(x, deque(maxlen=x.maxlen), len(x), x.maxlen)
-        clone += [self.of(value, f"{path}[{k}]") for k, value in enumerate(x)]
+        clone += self._entries(x, path)
         return self._done(clone, path)
+
+    def _entries(self, x: list | deque, path: str) -> Iterator[Any]:
+        """Copies of the entries. An array in several places of a history, as in [zeros] * 3, has symbols for each."""
+        copies: dict[int, Any] = {}
+        for k, value in enumerate(x):
+            again = type(value) is np.ndarray and id(value) in copies
+            if again:
+                self._repeated = path
+                self.signature.append(("again", self._copies.pop(id(value))[0]))
+            clone = self.of(value, f"{path}[{k}]")
+            yield copies[id(value)] if again and not self.symbolic else clone
+            copies.setdefault(id(value), clone)
 
     def _tuple(self, x: tuple, path: str) -> tuple:
         """A copy for each path, because the entries may be different memory."""
