@@ -217,11 +217,22 @@ def _python_kind(x: Any) -> Any:
     return x.item() if isinstance(x, np.generic) else as_python(x)
 
 
+OF_VECTORS = "signs and order of eigenvectors are arbitrary; np.linalg.eigvalsh has the eigenvalues, and np.linalg.inv,"
+OF_VECTORS += " solve and cholesky replace most other uses"
+INSTEAD = {
+    "np.linalg.eigh": OF_VECTORS,
+    "np.linalg.eig": OF_VECTORS,
+    "np.linalg.eigvals": "write np.linalg.eigvalsh for a symmetric matrix",
+    "np.linalg.qr": "the signs of its factors are arbitrary; write np.linalg.solve, lstsq or cholesky",
+}
+
+
 def row_of(func: Any, args: Any, kwargs: Any) -> Any:
     """Call the implementation of a numpy function in the table of `functions`."""
     row = ROWS.get(func)
     if row is None:
-        raise UntraceableError(f"{name_of(func)} can not be traced{caller()}")
+        advice = INSTEAD.get(name_of(func), "")
+        raise UntraceableError(f"{name_of(func)} can not be traced{caller()}{advice and f': {advice}'}")
     try:
         with np.errstate(all="ignore"):
             return row.result(row(*args, **kwargs))

@@ -101,7 +101,10 @@ def is_float(array: np.ndarray) -> bool:
 def known_dtype(dtype: Any) -> np.dtype:
     dtype = np.dtype(np.float64 if dtype is object else dtype)
     if dtype not in CAST:
-        raise UntraceableError(f"an array of symbols can not be converted to {dtype}{caller()}: use float, int or bool")
+        raise UntraceableError(
+            f"an array of symbols can not be converted to {dtype}{caller()}: write np.asarray(x, float), int or bool;"
+            " numbers that are rounded to single precision are not traced"
+        )
     return dtype
 
 

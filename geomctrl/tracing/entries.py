@@ -75,7 +75,7 @@ def _converted(self: Any, dtype: Any = None, copy: Any = None) -> np.ndarray:
             )
         raise UntraceableError(
             f"a library gets a list or number that depends on the state{caller()}: call numpy's functions as"
-            " np.name(...), with numpy imported at the top of the module"
+            " np.name(...), with numpy imported at the top of the module, and float(x) instead of np.float32(x)"
         )
     return np.fromiter((self,), object, 1).reshape(())
 

@@ -50,7 +50,8 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
     unknown = sorted(set(kwargs) - KEYWORDS.get(method, set()))
     if unknown or method not in KEYWORDS:
         feature = f"{unknown[0]}=" if unknown else f"its {method}"
-        raise UntraceableError(f"np.{name} with {feature} can not be traced{caller()}")
+        advice = ": numbers are traced in double precision" if unknown == ["dtype"] else ""
+        raise UntraceableError(f"np.{name} with {feature} can not be traced{caller()}{advice}")
     for x, y in (inputs, inputs[::-1]) if len(inputs) == 2 else ():
         for one in x.view(np.ndarray).ravel()[:1].tolist() if type(x) is SymbolArray else [x]:
             if type(one) in (Symbol, Condition):

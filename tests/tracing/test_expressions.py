@@ -220,6 +220,21 @@ def test_what_is_refused_names_the_line(name):
         outputs(lambda x: REFUSED[name](x[:4], x[4:]), np.ones((1, 8)))
 
 
+@pytest.mark.parametrize(
+    ("function", "advice"),
+    [
+        (lambda x: np.linalg.eigh(np.outer(x, x))[0], "np.linalg.eigvalsh has the eigenvalues"),
+        (lambda x: np.linalg.qr(np.outer(x, x))[1].ravel(), "write np.linalg.solve"),
+        (lambda x: x.astype(np.float32), r"write np.asarray\(x, float\)"),
+        (lambda x: [np.float32(x[0])], r"float\(x\) instead of np.float32"),
+        (lambda x: np.multiply(x, 2.0, dtype=np.float32), "double precision"),
+    ],
+)
+def test_refusals_say_what_to_write_instead(function, advice):
+    with pytest.raises(UntraceableError, match=advice):
+        outputs(function, np.ones((1, 3)))
+
+
 def test_at_most_a_tenth_is_refused():
     assert len(REFUSED) <= 0.1 * (len(TRACED) + len(REFUSED))
 
