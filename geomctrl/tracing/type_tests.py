@@ -11,7 +11,7 @@ import dis
 import functools
 import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -172,7 +172,7 @@ def identity_with_truth(code: types.CodeType) -> str:
 
 
 @functools.lru_cache(maxsize=10_000)
-def compares_objects(code: types.CodeType) -> bool:
+def _compares_objects(code: types.CodeType) -> bool:
     """Whether code may ask if two computed objects are the same, or share memory."""
     names = {"id", "is_", "is_not", "shares_memory", "may_share_memory"}
     for c in codes(code):
@@ -184,6 +184,14 @@ def compares_objects(code: types.CodeType) -> bool:
         if not names.isdisjoint(c.co_names):
             return True
     return False
+
+
+def refuse_identity(reached: Iterable[Any], path: str) -> None:
+    """Raise UntraceableError if code among these objects compares objects, because copies of one array are several."""
+    if any(_compares_objects(x) for x in reached if type(x) is types.CodeType):
+        raise UntraceableError(
+            f"{path} holds one array in several places, and the code compares objects by `is`: create an array for each"
+        )
 
 
 def refuse_identity_with_truth(code: types.CodeType) -> None:

@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,7 +125,8 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> FittedTrace
                 traced = TraceRefusal(str(error))
             else:
                 stored.keep(traced)
-                if (more := traced.law_memory.cells) != cells:
+                more = {path: replace(cell, replaced=False) for path, cell in traced.law_memory.cells.items()}
+                if more != cells:  # whether an array is replaced depends on the code, not only on the class
                     _cells[kind] = _cells.get(kind, {}) | more
                     copies, parts = copied_parts(loop, watchers, more)
                     key = *copies.key(), *others

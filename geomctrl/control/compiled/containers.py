@@ -121,3 +121,18 @@ def put_back(x: Any, before: Any) -> None:
                 base.__setitem__(x, key, value)
         else:
             (base.update if base is set else base.extend)(x, before)
+
+
+def space_of(owner: Any) -> Any:
+    """The members of a class or module, or a dict itself."""
+    return owner if isinstance(owner, dict) else vars(owner)
+
+
+def set_member(owner: Any, name: str, value: Any) -> None:
+    """Set or delete a member."""
+    if isinstance(owner, type):
+        type.__delattr__(owner, name) if value is MISSING else type.__setattr__(owner, name, value)
+    elif value is MISSING:
+        space_of(owner).pop(name)
+    else:
+        space_of(owner)[name] = value

@@ -50,7 +50,7 @@ from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.type_tests import refuse_identity_with_truth
 from geomctrl.tracing.untraceable_attribute import outside_of_the_law, refuse_files, unknown_object
 
-from .containers import CONTAINERS, TABLES, content_of, differs, put_back, values_in
+from .containers import CONTAINERS, TABLES, content_of, differs, put_back, set_member, space_of, values_in
 
 MAX_THINGS = 10_000  # largest number of inspected objects
 PURE_MODULES = {"typing", "dataclasses"}  # modules whose objects have no side effects
@@ -126,11 +126,11 @@ class ExternalState:
         """Restore everything that has changed since `begin`; return the first changed name, "" if there is none."""
         changed = ""
         for owner, name, value in self._named:
-            if _space(owner).get(name, MISSING) is not value:
+            if space_of(owner).get(name, MISSING) is not value:
                 changed = changed or name
-                _set(owner, name, value)
+                set_member(owner, name, value)
         for owner in self._owners.values():
-            for name in _space(owner).keys() - self._known[id(owner)]:
+            for name in space_of(owner).keys() - self._known[id(owner)]:
                 if not name.startswith("__"):
                     changed = changed or f"{owner.__name__}.{name}"
                     delattr(owner, name)
@@ -157,13 +157,13 @@ class ExternalState:
         todo = [
             (owner, name)
             for owner in self._owners.values()
-            for name, x in list(_space(owner).items())
+            for name, x in list(space_of(owner).items())
             if (id(owner), name) not in self._visited
             and (name in self._attributes or _is_implicit(owner, name, x) or (anything and not name.startswith("__")))
         ]
         for owner, name in todo:
             self._visited.add((id(owner), name))
-            value = _space(owner)[name]
+            value = space_of(owner)[name]
             if name in CREATED and (not value or name == "__slotnames__"):
                 continue
             self._named.append((owner, name, value))
@@ -396,16 +396,3 @@ def _is_implicit(owner: Any, name: str, x: Any) -> bool:
         return name == "__getattr__"
     special = name.startswith("__") and name not in (*CONSTRUCTORS, "__repr__", "__str__")
     return special and (type(x) is types.FunctionType or parts_of(x) is not None or is_own_class(type(x)))
-
-
-def _space(owner: Any) -> Any:
-    return owner if isinstance(owner, dict) else vars(owner)
-
-
-def _set(owner: Any, name: str, value: Any) -> None:
-    if isinstance(owner, type):
-        type.__delattr__(owner, name) if value is MISSING else type.__setattr__(owner, name, value)
-    elif value is MISSING:
-        _space(owner).pop(name)
-    else:
-        _space(owner)[name] = value

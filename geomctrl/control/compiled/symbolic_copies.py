@@ -34,7 +34,7 @@ from geomctrl.tracing.patched_numpy import replacement_of
 from geomctrl.tracing.rebinding import empty_cells, rebind
 from geomctrl.tracing.rotations import is_single_rotation, of_quaternion
 from geomctrl.tracing.symbols import UntraceableError, as_numpy, as_python, is_symbol
-from geomctrl.tracing.type_tests import compares_objects
+from geomctrl.tracing.type_tests import refuse_identity
 from geomctrl.tracing.untraceable import reraise_untraceable
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
@@ -121,12 +121,9 @@ class SymbolicCopies:
     def external_state(self) -> ExternalState:
         """The external state that the code reaches by names. Raises UntraceableError if that may be memory."""
         if self._external_state is None:
-            self._external_state = state = ExternalState(self._roots, self.kinds, self._copied_functions)
-            if self._repeated and any(compares_objects(x) for x in state.reached if type(x) is types.CodeType):
-                raise UntraceableError(
-                    f"{self._repeated} holds one array in several places, and the code compares objects by `is`: create"
-                    " an array for each place"
-                )
+            self._external_state = ExternalState(self._roots, self.kinds, self._copied_functions)
+            if self._repeated:
+                refuse_identity(self._external_state.reached, self._repeated)
         return self._external_state
 
     def key(self) -> tuple:
@@ -282,27 +279,18 @@ class SymbolicCopies:
             for clone in copies:
                 clone.flags.writeable = False
 
-    def _list(self, x: list, path: str) -> list:
-        clone = self._begin(x, [], len(x))
-        clone += self._entries(x, path)
-        return self._done(clone, path)
-
-    def _deque(self, x: deque, path: str) -> deque:
-        clone = self._begin(x, deque(maxlen=x.maxlen), len(x), x.maxlen)
-        clone += self._entries(x, path)
-        return self._done(clone, path)
-
-    def _entries(self, x: list | deque, path: str) -> Iterator[Any]:
-        """Copies of the entries. An array in several places of a history, as in [zeros] * 3, has symbols for each."""
+    def _list(self, x: list | deque, path: str) -> Any:
+        """A copy with copies of the entries. An array in several places, as in [zeros] * 3, has symbols for each."""
+        clone = self._begin(x, [] if type(x) is list else deque(maxlen=x.maxlen), len(x), getattr(x, "maxlen", None))
         copies: dict[int, Any] = {}
         for k, value in enumerate(x):
-            again = type(value) is np.ndarray and id(value) in copies
-            if again:
+            if again := type(value) is np.ndarray and id(value) in copies:
                 self._repeated = path
                 self.signature.append(("again", self._copies.pop(id(value))[0]))
-            clone = self.of(value, f"{path}[{k}]")
-            yield copies[id(value)] if again and not self.symbolic else clone
-            copies.setdefault(id(value), clone)
+            entry = self.of(value, f"{path}[{k}]")
+            clone.append(copies[id(value)] if again and not self.symbolic else entry)
+            copies.setdefault(id(value), entry)
+        return self._done(clone, path)
 
     def _tuple(self, x: tuple, path: str) -> tuple:
         """A copy for each path, because the entries may be different memory."""
@@ -351,9 +339,8 @@ class SymbolicCopies:
         return types.MethodType(x.__func__, self.of(x.__self__, path))
 
     def _partial(self, x: functools.partial, path: str) -> Any:
-        return functools.partial(
-            self.of(x.func, path), *self.of(x.args, f"{path}.args"), **self.of(x.keywords, f"{path}.keywords")
-        )
+        function, args, options = (self.of(getattr(x, y), f"{path}.{y}") for y in ("func", "args", "keywords"))
+        return functools.partial(function, *args, **options)
 
     def _generator(self, x: np.random.Generator, path: str) -> Any:
         clone = np.random.Generator(type(x.bit_generator)())
@@ -371,7 +358,8 @@ class SymbolicCopies:
         if is_single_rotation(x):
             return self._rotation(x, path)
         if kind.__module__.startswith(TABLES):
-            return self._table(x)
+            self.signature.append(table_signature(x))  # calls do not change a table of scipy; its numbers are constants
+            return self._begin(x, x)
         if not (is_own_class(kind) or kind is np.poly1d) or issubclass(type(x), (list, dict, set, tuple, np.ndarray)):
             return self._unknown(x, path)
         try:
@@ -392,11 +380,6 @@ class SymbolicCopies:
         self._kept.append(q := x.as_quat())
         numbers = self.of(q, f"{path}.as_quat()")
         return self._begin(x, of_quaternion(numbers.tolist()) if self.symbolic else x)
-
-    def _table(self, x: Any) -> Any:
-        """A spline or table of scipy itself, because calls do not change it; its numbers are constants."""
-        self.signature.append(table_signature(x))
-        return self._begin(x, x)
 
     def _opaque(self, x: Any, path: str) -> Any:
         self.signature.append(identity(x))
@@ -420,7 +403,7 @@ MAKERS: dict[type, Callable[[SymbolicCopies, Any, str], Any]] = {
     np.ndarray: SymbolicCopies._array,
     SymbolArray: SymbolicCopies._opaque,
     list: SymbolicCopies._list,
-    deque: SymbolicCopies._deque,
+    deque: SymbolicCopies._list,
     tuple: SymbolicCopies._tuple,
     types.FunctionType: SymbolicCopies._function,
     types.MethodType: SymbolicCopies._method,
