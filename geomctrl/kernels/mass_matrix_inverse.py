@@ -30,7 +30,8 @@ from .screws import Pose, Wrench, add3, compose, cross, inertia_to, pair, rot, w
 from .tree import armature_of, dofs_of, good_configuration, good_velocity, inertia_of, n_bodies, n_v
 
 FRAME, ELIMINATED, ARTICULATED = width(Pose), width(Eliminated), width(Articulated)
-# rows of lanes, unsigned: the test whether a signed index is negative prevents vector instructions
+# rows of lanes, unsigned: the test whether a signed index is negative prevents vector instructions; numpy 1 turns the
+# sum of np.uint64 and int into a float, so that in Python both have to be unsigned
 R1, R2, R3, R4, R5, R6, R7 = (np.uint64(k * LANES) for k in range(1, 8))
 
 
@@ -76,7 +77,7 @@ def solve_lanes(axes, n, W):
         one_over_D = get_eliminated(axes, k).inverse
         row = np.uint64(k) * R7
         for lane in range(R1):
-            l = row + lane
+            l = row + np.uint64(lane)
             m1, m2, m3, f1, f2, f3 = lane6(W, l)
             u = W[l + R6] - (w[0] * m1 + w[1] * m2 + w[2] * m3 + v[0] * f1 + v[1] * f2 + v[2] * f3)
             u *= one_over_D
@@ -85,7 +86,8 @@ def solve_lanes(axes, n, W):
         p = int(get_eliminated(axes, k).ancestor)
         if p >= 0:
             up = np.uint64(p) * R7
-            for l in range(R6):
+            for lane in range(R6):
+                l = np.uint64(lane)
                 W[up + l] += W[row + l]
     for k in range(n):
         S, U = get_eliminated(axes, k).S, get_eliminated(axes, k).U
@@ -94,13 +96,14 @@ def solve_lanes(axes, n, W):
         row, p = np.uint64(k) * R7, int(get_eliminated(axes, k).ancestor)
         if p >= 0:
             up = np.uint64(p) * R7
-            for l in range(R6):
+            for lane in range(R6):
+                l = np.uint64(lane)
                 W[row + l] = W[up + l]
         else:
-            for l in range(R6):
-                W[row + l] = 0.0
+            for lane in range(R6):
+                W[row + np.uint64(lane)] = 0.0
         for lane in range(R1):
-            l = row + lane
+            l = row + np.uint64(lane)
             w1, w2, w3, v1, v2, v3 = lane6(W, l)
             y = m[0] * w1 + m[1] * w2 + m[2] * w3 + f[0] * v1 + f[1] * v2 + f[2] * v3
             y = W[l + R6] - one_over_D * y

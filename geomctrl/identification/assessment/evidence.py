@@ -102,7 +102,7 @@ class Products:
     def residuals(self, x: np.ndarray) -> np.ndarray:
         """|tau_k - Y_k x| (nv,), at least the rounding error."""
         y = np.append(x, -1.0)
-        squares = np.einsum("i,kij,j->k", y, self.products, y)
+        squares = self.products @ y @ y
         return np.maximum(np.sqrt(np.maximum(squares, 0.0)), MIN_RESIDUAL * self.norms)
 
 

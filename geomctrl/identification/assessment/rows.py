@@ -6,6 +6,7 @@ of the motion; friction changes its sign within a sample, so its columns are low
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from geomctrl.identification.model.regressor_model import RegressorModel
 
 MAX_ROWS = 500  # rows of a log in comparisons
 SETTLING_PERIODS = 1.0  # periods of the low-pass that are left out at ends and gaps
+MAX_KEPT = 64_000_000  # bytes of low-passed columns that are kept: most explanations change those of one or two joints
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +34,19 @@ class Motion:
     a: np.ndarray
     stretches: tuple[slice, ...]
     low_pass: tuple[float, float] | None
+    _passed: dict[tuple, np.ndarray] = field(default_factory=dict)  # by low-pass and a hash of the columns
 
     def passed(self, x: np.ndarray) -> np.ndarray:
         """x (n, .) with the low-pass of the torques."""
         if self.low_pass is None or not x.size:
             return x
-        return np.concatenate([filters.low_pass(x[s], *self.low_pass) for s in self.stretches])
+        key = self.low_pass, hashlib.sha256(np.ascontiguousarray(x)).digest()
+        if key in self._passed:
+            return self._passed[key]
+        passed = np.concatenate([filters.low_pass(x[s], *self.low_pass) for s in self.stretches])
+        if len(self._passed) * passed.nbytes < MAX_KEPT:
+            self._passed[key] = passed
+        return passed
 
     def at(self, times: np.ndarray, *signals: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         """(mask of times within the log, signals (n, .) there, by cubics through four samples)."""

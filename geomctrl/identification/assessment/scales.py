@@ -158,10 +158,11 @@ def _at(
     s = np.ones(len(P))
     s[list(joints)] = np.exp(g)
     m = P.shape[1] - 1
-    T = np.zeros((len(P), m + 1, m))  # maps [Y, known, tau] to [Y, tau / s - known]
-    T[:, : m - 1, : m - 1] = np.eye(m - 1)
-    T[:, m - 1, -1], T[:, m, -1] = -1.0, 1.0 / s
-    scaled = Products(T.transpose(0, 2, 1) @ P @ T, data.counts)
+    last = P[:, m] / s[:, None] - P[:, m - 1]  # products of [Y, known, tau] with tau / s - known
+    products = P[:, :m, :m].copy()
+    products[:, -1] = products[:, :, -1] = last[:, :m]
+    products[:, -1, -1] = last[:, m] / s - last[:, m - 1]
+    scaled = Products(products, data.counts)
     live = fit.weights > 0.0
     for _ in range(iterations):
         residuals = scaled.residuals(scaled.solve(weights))
