@@ -63,11 +63,12 @@ def _fix_what_is_compiled():
 # algorithms that quick tests call a few times: numba would take a second for each, some of them five
 SELDOM_CALLED = {
     *("articulated_handles", "body_wrenches", "center_of_mass", "centroidal_momentum", "coriolis_transpose_product"),
-    *("coupled_forward_dynamics_derivatives", "coupled_inverse_dynamics_derivatives", "derivatives_along"),
-    *("forward_dynamics_derivatives", "geometric_sensitivity", "hybrid_inverse_dynamics", "inverse_dynamics_rates"),
-    *("mass_matrix_derivative", "mass_matrix_in_motion", "mass_matrix_inverse", "mass_matrix_product"),
-    *("momentum_rate_regressor", "momentum_regressor", "operational_inertia", "operational_mobility"),
-    "spatial_inverse_dynamics",
+    *("coupled_forward_dynamics", "coupled_forward_dynamics_derivatives", "coupled_inverse_dynamics"),
+    *("coupled_inverse_dynamics_derivatives", "coupled_mass_matrix", "coupled_moved", "coupled_pose"),
+    *("derivatives_along", "forward_dynamics_derivatives", "geometric_sensitivity", "hybrid_inverse_dynamics"),
+    *("inverse_dynamics_rates", "mass_matrix_derivative", "mass_matrix_in_motion", "mass_matrix_inverse"),
+    *("mass_matrix_product", "mass_matrix_solve", "momentum_rate_regressor", "momentum_regressor"),
+    *("operational_inertia", "operational_mobility", "second_derivatives", "spatial_inverse_dynamics"),
 }
 
 
@@ -105,12 +106,19 @@ collecting = True  # until the tests are collected
 
 def _leave_in_python():
     """Seldom called algorithms; all others while tests are collected, or each worker would compile the same kernels."""
-    from geomctrl.kernels import algorithms, numba_loops
+    from geomctrl.kernels import algorithms, jit, numba_loops
 
-    numba = algorithms.compiled
+    numba = jit.compiled
+
+    def seldom_called(function):
+        return function.__name__.rpartition("_")[0] in SELDOM_CALLED
+
+    def of_kernel(function, signature, strict=False):
+        seldom = seldom_called(function)
+        return numba_loops.uncompiled_entry(function, signature) if seldom else numba(function, signature, strict)
 
     def entry(function, signature):
-        seldom = function.__name__.rpartition("_")[0] in SELDOM_CALLED
+        seldom = seldom_called(function)
         if not (seldom or collecting):
             return numba(function, signature)
         python = numba_loops.uncompiled_entry(function, signature)
@@ -125,7 +133,7 @@ def _leave_in_python():
         call.py_func = function
         return call
 
-    algorithms.compiled = entry
+    algorithms.compiled, jit.compiled = entry, of_kernel
 
 
 def _small_bundled_robots():
