@@ -105,19 +105,17 @@ def _largest_inverses(e: Equations, box: Boxes) -> np.ndarray:
 
 def _largest(diagonals: Callable, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """The largest of the bounds on a box, divided where they are largest."""
-    above, effects = diagonals(low, high)
-    seen, count = np.zeros(above.shape[1]), 0
-    while (above > CLOSE * seen).any() and count < MAX_PARTS and low.size:
-        order = np.argsort((above / np.maximum(seen, 1e-300)).max(1), kind="stable")
+    boxes: list[np.ndarray] = [low, high, *diagonals(low, high)]  # low, high, bounds, effect of halving each side
+    seen, count = np.zeros(boxes[2].shape[1]), 0
+    while (boxes[2] > CLOSE * seen).any() and count < MAX_PARTS and low.size:
+        order = np.argsort((boxes[2] / np.maximum(seen, 1e-300)).max(1), kind="stable")
         rest, now = order[:-CHUNK], order[-CHUNK:]
-        sides, rows, middle = np.argmax(effects[now], axis=1), np.arange(len(now)), 0.5 * (low[now] + high[now])
+        starts, ends, _, effects = (x[now] for x in boxes)
+        sides, rows, middle = np.argmax(effects, axis=1), np.arange(len(now)), 0.5 * (starts + ends)
         seen = np.maximum(seen, diagonals(middle, middle)[0].max(0))
-        lower, upper = low[now], high[now]
+        upper, lower = ends.copy(), starts.copy()
         lower[rows, sides] = upper[rows, sides] = middle[rows, sides]
-        halves = np.concatenate([low[now], lower]), np.concatenate([upper, high[now]])
-        fresh = diagonals(*halves)
-        low, high, above, effects = (
-            np.concatenate([x[rest], y]) for x, y in zip((low, high, above, effects), (*halves, *fresh))
-        )
+        halves = np.concatenate([starts, lower]), np.concatenate([upper, ends])
+        boxes = [np.concatenate([x[rest], y]) for x, y in zip(boxes, (*halves, *diagonals(*halves)))]
         count += len(halves[0])
-    return above.max(0) * (1.0 + MARGIN)
+    return boxes[2].max(0) * (1.0 + MARGIN)
