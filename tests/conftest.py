@@ -63,13 +63,11 @@ def _fix_what_is_compiled():
 # algorithms that quick tests call a few times: numba would take a second for each, some of them five
 SELDOM_CALLED = {
     *("articulated_handles", "body_wrenches", "center_of_mass", "centroidal_momentum", "coriolis_transpose_product"),
-    *("coupled_forward_dynamics", "coupled_forward_dynamics_derivatives", "coupled_inverse_dynamics"),
-    *("coupled_inverse_dynamics_derivatives", "coupled_mass_matrix", "coupled_moved", "coupled_pose"),
     *("derivatives_along", "forward_dynamics_derivatives", "geometric_sensitivity", "hybrid_inverse_dynamics"),
     *("inverse_dynamics_rates", "mass_matrix_derivative", "mass_matrix_in_motion", "mass_matrix_inverse"),
     *("mass_matrix_product", "mass_matrix_solve", "momentum_rate_regressor", "momentum_regressor"),
     *("operational_inertia", "operational_mobility", "second_derivatives", "spatial_inverse_dynamics"),
-}
+}  # and all of robots with coupled joints
 
 
 def _generate_code_quickly():
@@ -111,7 +109,8 @@ def _leave_in_python():
     numba = jit.compiled
 
     def seldom_called(function):
-        return function.__name__.rpartition("_")[0] in SELDOM_CALLED
+        name = function.__name__.rpartition("_")[0]
+        return name in SELDOM_CALLED or name.startswith("coupled_")
 
     def of_kernel(function, signature, strict=False):
         seldom = seldom_called(function)

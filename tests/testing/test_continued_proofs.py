@@ -30,6 +30,12 @@ def certified(budget, K=20.0, **options):
     return testing.certify_lyapunov(law(K), ARM, BOX, **{**CLAIM, **options}, budget=budget)
 
 
+@pytest.fixture(scope="module")
+def whole():
+    """The claim proved at once."""
+    return certified(100_000)
+
+
 class Interrupt:
     """A progress function that stands for Ctrl-C at its n-th call."""
 
@@ -91,15 +97,14 @@ def test_an_undecided_certificate_is_resumed_from_its_file_and_is_no_proof(tmp_p
     assert certified(testing.Budget(resume=path)).proved
 
 
-def test_boxes_of_a_right_claim_prove_no_wrong_one():
+def test_boxes_of_a_right_claim_prove_no_wrong_one(whole):
     """Less damping: a search refutes nothing in so few boxes, and the boxes of the right claim are not trusted."""
-    right = certified(100_000)
-    assert right.proved
-    assert not certified(testing.Budget(boxes=1_000, resume=right), K=2.0).proved
+    assert whole.proved
+    assert not certified(testing.Budget(boxes=1_000, resume=whole), K=2.0).proved
 
 
-def test_boxes_that_do_not_cover_the_domain_are_refused(tmp_path):
-    path = certified(100_000).save(tmp_path / "proof.npz")
+def test_boxes_that_do_not_cover_the_domain_are_refused(whole, tmp_path):
+    path = whole.save(tmp_path / "proof.npz")
     arrays = dict(np.load(path))
     for end in ("lo", "hi"):
         arrays[f"1_{end}"] = arrays[f"1_{end}"][1:]
@@ -107,7 +112,7 @@ def test_boxes_that_do_not_cover_the_domain_are_refused(tmp_path):
     with pytest.raises(ArgumentError, match=r"resume: .* do not cover"):
         certified(testing.Budget(resume=path))
     with pytest.raises(ArgumentError, match=r"resume: .* do not cover"):  # boxes of a smaller box
-        testing.certify_lyapunov(law(), ARM, (1.1, 2.0), **CLAIM, budget=testing.Budget(resume=certified(100_000)))
+        testing.certify_lyapunov(law(), ARM, (1.1, 2.0), **CLAIM, budget=testing.Budget(resume=whole))
 
 
 def test_files_that_are_no_boxes_are_refused(tmp_path):
@@ -122,12 +127,13 @@ def test_files_that_are_no_boxes_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("parameters", [0.2, 0.215])
-def test_the_estimate_of_a_pilot_is_the_number_of_boxes_within_a_factor_of_four(parameters):
-    pilot, whole = (certified(boxes, parameters=parameters) for boxes in (60, 100_000))
-    assert whole.proved
-    assert whole.more_boxes == 0.0
+def test_the_estimate_of_a_pilot_is_the_number_of_boxes_within_a_factor_of_four(parameters, whole):
+    pilot = certified(60, parameters=parameters)
+    proof = whole if parameters == CLAIM["parameters"] else certified(100_000, parameters=parameters)
+    assert proof.proved
+    assert proof.more_boxes == 0.0
     assert "estimated" in str(pilot)
-    assert 0.25 < (pilot.boxes + pilot.more_boxes) / whole.boxes < 4.0
+    assert 0.25 < (pilot.boxes + pilot.more_boxes) / proof.boxes < 4.0
 
 
 @pytest.mark.usefixtures("small_chunks")
