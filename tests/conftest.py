@@ -64,9 +64,10 @@ def _fix_what_is_compiled():
 SELDOM_CALLED = {
     *("articulated_handles", "body_wrenches", "center_of_mass", "centroidal_momentum", "coriolis_transpose_product"),
     *("derivatives_along", "forward_dynamics_derivatives", "geometric_sensitivity", "hybrid_inverse_dynamics"),
-    *("inverse_dynamics_rates", "mass_matrix_derivative", "mass_matrix_in_motion", "mass_matrix_inverse"),
-    *("mass_matrix_product", "mass_matrix_solve", "momentum_rate_regressor", "momentum_regressor"),
-    *("operational_inertia", "operational_mobility", "second_derivatives", "spatial_inverse_dynamics"),
+    *("inverse_dynamics_rates", "mass_matrix_derivative", "mass_matrix_in_motion"),
+    *("mass_matrix_inverse", "mass_matrix_product", "mass_matrix_solve", "momentum_rate_regressor"),
+    *("momentum_regressor", "operational_inertia", "operational_mobility", "second_derivatives"),
+    *("second_order_products", "spatial_inverse_dynamics"),
 }  # and all of robots with coupled joints
 
 
