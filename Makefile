@@ -120,6 +120,8 @@ test-pythons:
 	  if python$$python -c 0 2>/dev/null; then \
 	    echo "Python $$python"; \
 	    $(MAKE) --no-print-directory PYTHON=python$$python VENV=.venv-$$python test-some || exit 1; \
+	  else \
+	    echo "Python $$python is not on the PATH (pyenv: PYENV_VERSION=3.12.1:3.13.0 make test-pythons)"; \
 	  fi; \
 	done
 
