@@ -14,7 +14,7 @@ from geomctrl.identification.assessment import Evidence
 from geomctrl.identification.assessment.evidence import FreeFit, Products, fit_rows, free_fit, independent_rows
 from geomctrl.identification.assessment.fit_checks import unseen
 from geomctrl.identification.assessment.log_checks import predicted_deviation
-from geomctrl.identification.assessment.rows import rows_of
+from geomctrl.identification.assessment.rows import Motion, rows_of
 from geomctrl.identification.assessment.scales import (
     INTERVAL_LOG_LIKELIHOOD,
     LOG_SCALES,
@@ -23,6 +23,7 @@ from geomctrl.identification.assessment.scales import (
     profiles,
 )
 from geomctrl.identification.assessment.trials import _apart, explained, likely_trials, trial_fits, undecided
+from geomctrl.identification.logs.filters import low_pass
 
 ARM = RegressorModel(models.two_link(), smoothing=0.02)
 ROWS = 400
@@ -365,3 +366,16 @@ def test_notes_are_sentences():
     assert all(isinstance(note, str) for note in assessment.notes)
     assert assessment.tables()["notes"] == list(assessment.notes)
     assert assessment.text().count("  note: ") == len(assessment.notes)
+
+
+@pytest.mark.parametrize("kept", [0, 10**9])
+def test_kept_columns_are_those_of_the_same_content_and_low_pass(kept, monkeypatch):
+    monkeypatch.setattr("geomctrl.identification.assessment.rows.MAX_KEPT", kept)
+    t, stretches = np.arange(200) / 100.0, (slice(0, 120), slice(120, 200))
+    x, y = np.random.default_rng(0).normal(size=(2, 200, 2))
+    narrow = Motion(t, x, x, x, stretches, (100.0, 5.0))
+    wide = dataclasses.replace(narrow, q=y, low_pass=(100.0, 20.0))
+    for motion, columns in ((narrow, x), (wide, x), (narrow, y), (narrow, x), (wide, x), (narrow, x[:, ::-1])):
+        expected = np.concatenate([low_pass(columns[part], *motion.low_pass) for part in stretches])
+        np.testing.assert_array_equal(motion.passed(columns), expected)
+    assert len(narrow._passed) == (4 if kept else 0)
