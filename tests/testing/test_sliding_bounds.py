@@ -121,7 +121,7 @@ def test_plants_that_ignore_disturbances_are_refused():
 @pytest.mark.parametrize("percent", [0.0, 0.05, 0.1])
 def test_bounds_of_the_inverse_mass_matrix_hold_for_all_robots(percent):
     request = CertificateRequest(robust(), ARM, BOX, None, percent, 4.0, 0.1, 100)
-    sigma, rng = sliding_bounds(request.e, request.box).sigma, np.random.default_rng(0)
+    sigma, rng = sliding_bounds(request.e, request.box, ARM).sigma, np.random.default_rng(0)
     largest = np.zeros(2)
     for _ in range(300):
         p = ARM.parameters * (1.0 + percent * rng.choice([-1.0, 1.0], ARM.parameters.shape))

@@ -41,7 +41,7 @@ ROUNDING = 1e-13  # of the size of a small matrix: what its computed eigenvalues
 class JointInequality(NamedTuple):
     """A joint as the inequalities see it: screws, how the parent's twists come to the body in the middle of its slide,
     what else they go through at the ends of its slide, the forms that X_k is made of, a bound of |Z|^2 + |x_k|^2 for
-    |x| = 1, and its motor's inertia in units of the mass matrix, signed as all is."""
+    |x| = 1, its motor's inertia in units of the mass matrix, signed as all is, and the weight of its rates in |x|^2."""
 
     S: np.ndarray
     move: np.ndarray
@@ -49,6 +49,7 @@ class JointInequality(NamedTuple):
     forms: list[np.ndarray]
     size: float
     armature: float
+    weights: np.ndarray
 
 
 def least(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float) -> float:
@@ -56,26 +57,41 @@ def least(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float) -> flo
 
     Zero where nothing better is found, as for bodies without extent; negative where uncertain parameters go so far.
     """
-    t = -_certified(robot, bodies, reach, largest, -1.0)
+    t = -sum(_certified(robot, bodies, reach, largest, -1.0, np.ones(robot.nv)))
     return max(t, 0.0) if bodies.certain else t
+
+
+def inverse_diagonal(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float) -> np.ndarray:
+    """Upper bounds (nv,) of the diagonal of M(q)^-1, infinite where none is found; `largest`: as above.
+
+    M >= m and M >= t u u^T - d with a unit vector u imply M (1 + d / m) >= t u u^T, so u . M^-1 u <= (1 + d / m) / t.
+    """
+    m, out = least(robot, bodies, reach, largest), np.full(robot.nv, np.inf)
+    for i, u in enumerate(np.eye(robot.nv) if m > 0.0 else ()):
+        t, d = _certified(robot, bodies, reach, largest, -1.0, u)
+        if t < 0.0:
+            out[i] = (1.0 + d / m) / -t * (1.0 + 1e-12)
+    return out
 
 
 def greatest(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float) -> float:
     """t with M(q) <= t, likewise."""
-    return _certified(robot, bodies, reach, largest, 1.0)
+    return sum(_certified(robot, bodies, reach, largest, 1.0, np.ones(robot.nv)))
 
 
-def _certified(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float, sign: float) -> float:
-    """t with sign M(q) <= t."""
+def _certified(
+    robot: Mechanism, bodies: Bodies, reach: Reach, largest: float, sign: float, weights: np.ndarray
+) -> tuple[float, float]:
+    """(t, d) with sign x . M(q) x <= t sum_i weights_i x_i^2 + d |x|^2, d >= 0."""
     length = max(float(reach.speeds.max(initial=0.0)), 1e-6)
     scale = np.diag([1.0, 1.0, 1.0, *[length] * 3])  # twists in units of `length`
     uncertain = [_uncertain(d, scale, largest) for d in bodies.deviation]
     certain = sign * scale @ inertia.spatial(bodies.nominal) @ scale / largest
     J = certain + np.array([block for block, _ in uncertain])
-    joints = [_joint_inequality(robot, reach, i, length, sign, largest) for i in range(robot.nbodies)]
+    joints = [_joint_inequality(robot, reach, i, length, sign, largest, weights) for i in range(robot.nbodies)]
     t, X, ratios = _solved(robot, J, [pairs for _, pairs in uncertain], joints)
     J = [j + _chosen(pairs, a, 1.0 / a) for j, (_, pairs), a in zip(J, uncertain, ratios)]
-    return _verified(t, joints, _composites(robot, J, joints, X), X) * largest
+    return t * largest, _lacking(t, joints, _composites(robot, J, joints, X), X) * largest
 
 
 def _uncertain(deviation: np.ndarray, scale: np.ndarray, largest: float):
@@ -101,13 +117,13 @@ def _chosen(pairs, a, b):
 
 
 def _joint_inequality(
-    robot: Mechanism, reach: Reach, i: int, length: float, sign: float, largest: float
+    robot: Mechanism, reach: Reach, i: int, length: float, sign: float, largest: float, weights: np.ndarray
 ) -> JointInequality:
     armature = sign * robot.joints[i].armature / largest
     scale, link, S = np.diag([1.0, 1.0, 1.0, *[length] * 3]), reach.links.get(i), robot.joints[i].S
-    inside = np.linalg.inv(scale) @ S
+    inside, own = np.linalg.inv(scale) @ S, np.diag(weights[robot.v_slices[i]])
     if link is None:
-        return JointInequality(inside, np.eye(6), [], [], 1.0, armature)
+        return JointInequality(inside, np.eye(6), [], [], 1.0, armature, own)
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = link.R, link.p
     move = np.linalg.inv(scale) @ se3.Ad(np.linalg.inv(T)) @ scale
@@ -119,8 +135,9 @@ def _joint_inequality(
             T[:3, 3] = -d
             ends.append(np.linalg.inv(scale) @ se3.Ad(T) @ scale)
         turning = np.concatenate((S[:3], np.cross(link.point, S[:3, 0])[:, None]))  # without its pitch
-        return JointInequality(inside, move, ends, _invariant_forms(np.linalg.inv(scale) @ turning), size, armature)
-    return JointInequality(inside, move, [np.eye(6)], _invariant_forms(inside), size, armature)
+        forms = _invariant_forms(np.linalg.inv(scale) @ turning)
+        return JointInequality(inside, move, ends, forms, size, armature, own)
+    return JointInequality(inside, move, [np.eye(6)], _invariant_forms(inside), size, armature, own)
 
 
 def _twist_size(robot: Mechanism, reach: Reach, body: int, point: np.ndarray, length: float) -> float:
@@ -162,7 +179,7 @@ def _inequality(block, joint: JointInequality, Q, X, t, end: np.ndarray | None):
     """The matrix of t |x|^2 + X(Z) - Q(end Z + S x), less the armature's x^2, to be positive; without X, end and Z on
     the world."""
     S = joint.S
-    own = (t - joint.armature) * np.eye(S.shape[1]) - S.T @ Q @ S
+    own = t * joint.weights - joint.armature * np.eye(S.shape[1]) - S.T @ Q @ S
     if end is None:
         return own
     across = -(end.T @ Q @ S)
@@ -202,10 +219,10 @@ def _solved(
     return float(t.value), X, [np.zeros(0) if x is None else np.maximum(x.value, 1e-12) for x in a]
 
 
-def _verified(t: float, joints: list[JointInequality], Q, X) -> float:
-    """t and what the inequalities lack: an eigenvalue -d of one costs d (|Z|^2 + |x_k|^2)."""
+def _lacking(t: float, joints: list[JointInequality], Q, X) -> float:
+    """What the inequalities lack, in |x|^2: an eigenvalue -d of one costs d (|Z|^2 + |x_k|^2)."""
     if not np.isfinite(t):
-        return t
+        return 0.0
     lacking = 0.0
     for joint, q, x in zip(joints, Q, X):
         rounding = ROUNDING * (np.linalg.norm(q) + (0.0 if x is None else np.linalg.norm(x)) + abs(t))
@@ -216,4 +233,4 @@ def _verified(t: float, joints: list[JointInequality], Q, X) -> float:
         if len(joint.ends) > 1:  # what is missing from Q >= 0 bends the way from end to end
             worst += max(0.0, rounding - np.linalg.eigvalsh(q)[0]) * np.linalg.norm(joint.ends[1] - np.eye(6)) ** 2
         lacking += worst * joint.size
-    return float(t + lacking)
+    return float(lacking)

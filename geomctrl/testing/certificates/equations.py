@@ -72,7 +72,7 @@ class Equations:
     `form`: what this relies on. timed: whether the last parameter is time (boxes with times); the others are the
     robot's, joint torques and friction coefficients. times: first and last time of the claim [s]. places: for a moving
     reference, q as expressions of x, which then are errors, and time. gain: None, or Lambda (n, n) if V = 1/2 w . M w
-    with w = e' + Lambda e and x = (q, w). inertia: the entries of M by rows.
+    with w = e' + Lambda e and x = (q, w).
     weights: bounds (2, m, m) of P if V = 1/2 w . M w + 1/2 z . P z with the errors z of an adaptive law's state.
     phases: nodes of the phases of sinusoids of several frequencies, parameters before time, which then only `loop` has.
     """
@@ -98,7 +98,6 @@ class Equations:
     times: tuple[float, float] = (0.0, np.inf)
     places: list[Any] = field(default_factory=list)
     gain: np.ndarray | None = None
-    inertia: list[Any] = field(default_factory=list)
     phases: list[int] = field(default_factory=list)
     weights: np.ndarray = field(default_factory=lambda: np.zeros((2, 0, 0)))
 
@@ -174,10 +173,8 @@ def equations(
     q, v, z = loop.split(loop.y)
     x = loads([*q.tolist(), *v.tolist(), *(z.tolist() if adaptive else [])])
     moved, angles = _separate_angles(forms, loads(loop.extra["angles"]) if moving else x[: len(q)])
-    inertia = [x for row in loop.extra["mass"] for x in row]
-    ends = [decrease, value, 0.0 if potential is None else potential, *inertia, *forms.mass]
-    decrease, value, U, *rest = substituted(graph, ends, moved)
-    inertia, mass = rest[: len(inertia)], rest[len(inertia) :]
+    ends = [decrease, value, 0.0 if potential is None else potential, *forms.mass]
+    decrease, value, U, *mass = substituted(graph, ends, moved)
     ends = [graph.operand(x) for x in (decrease, value, loop.good) if x is not True]
     inputs = {k for k in graph.needed(ends) if graph.nodes[k][0] == "load"}
     times = (0.0, np.inf) if within is None else (max(float(within["t"][0][0]), 0.0), float(within["t"][1][0]))
@@ -187,19 +184,17 @@ def equations(
         speeds = speeds_of(graph, ends, loop.t.index, forms.fixed)
         timed, period = True, period_of(list(speeds.values()))
         if period is None:
-            ends = [decrease, value, U, *inertia, *mass, *places]
+            ends = [decrease, value, U, *mass, *places]
             (decrease, value, U, *rest), phases, period = with_phases(graph, ends, speeds, loop.t.index)
-            k, j = len(inertia), len(inertia) + len(mass)
-            inertia, mass, places = rest[:k], rest[k:j], rest[j:]
+            mass, places = rest[: len(mass)], rest[len(mass) :]
         times = (0.0, period * (SEARCHED_PERIODS if phases else 1))
     timed = timed and loop.t.index in inputs
     if loop.t.index in inputs and not timed:
         raise UntraceableError(NEEDS_TIMES)
     errors, gain = forms.errors, forms.gain if sliding else None
     if gain is not None:
-        ends = [decrease, value, U, *inertia, *mass]
-        x, (decrease, value, U, *rest), as_traced = in_sliding_variables(as_traced, x, forms.w, q_d, gain, ends)
-        inertia, mass = rest[: len(inertia)], rest[len(inertia) :]
+        ends = [decrease, value, U, *mass]
+        x, (decrease, value, U, *mass), as_traced = in_sliding_variables(as_traced, x, forms.w, q_d, gain, ends)
     if timed:
         further = [*phases, loop.t.index]
         errors = [*errors, *(graph.load(ERRORS, len(p) + i).index for i in range(len(further)))]
@@ -208,7 +203,7 @@ def equations(
         graph, x, np.asarray(q_d, float), angles, p, errors, model,
         forms.fixed, value, decrease, None if potential is None else U, mass,
         loads([graph.load(INVERSE, k) for k in range(len(mass))]), forms.monotone, form, lemmas, as_traced,
-        timed, times, places, gain, inertia, phases, forms.weights,
+        timed, times, places, gain, phases, forms.weights,
     )  # fmt: skip
 
 

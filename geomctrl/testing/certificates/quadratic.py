@@ -291,7 +291,7 @@ def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[i
         intervals[error] = errors[0][:, k], errors[1][:, k]
     if e.phases:
         intervals[e.loop.t.index] = (0.0, np.inf)
-    low, high = _angles(e, boxes, intervals)
+    low, high = positions(e, boxes, intervals)
     intervals |= {node: (low[:, i], high[:, i]) for i, node in enumerate(e.angles) if node is not None}
     if e.inverse:
         low, high = e.masses.enclosed(intervals, len(boxes))
@@ -301,8 +301,8 @@ def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[i
     return intervals
 
 
-def _angles(e: Equations, boxes: Boxes, intervals: Mapping[int, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds (boxes, n) of q on the boxes."""
+def positions(e: Equations, boxes: Boxes, intervals: Mapping[int, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds (boxes, n) of q on the boxes, with the intervals of all other inputs."""
     lo, hi = boxes.lo[:, : e.n], boxes.hi[:, : e.n]
     if not e.places:
         return moved(e.q_d, lo, hi)

@@ -100,7 +100,7 @@ class CertificateRequest(Conditions):
         self.scale = lengths(self.e, half)
         self.name, self.robot, self.domain = (
             type(controller).__name__,
-            robot.name,
+            robot,
             arguments.domain_text(half[: 2 * n], robot, parameters),
         )
         self.describe(box, times, moving, widths)
@@ -128,7 +128,7 @@ class CertificateRequest(Conditions):
 
     def recorded(self, certificate: LyapunovCertificate) -> LyapunovCertificate:
         if certificate.proved:
-            record("proved", f"V and V' of {self.name} on {self.robot}", boxes=certificate.boxes)
+            record("proved", f"V and V' of {self.name} on {self.robot.name}", boxes=certificate.boxes)
         return certificate
 
     def bounds(self, F: Any) -> Bounds:
@@ -289,7 +289,7 @@ class CertificateRequest(Conditions):
 
     def levels(self, certificate: LyapunovCertificate) -> None:
         if self.sliding:
-            bounds = certificate.sliding = sliding_bounds(self.e, self.box)
+            bounds = certificate.sliding = sliding_bounds(self.e, self.box, self.robot)
             if bounds is not None:
                 certificate.level, ends = bounds.level(self.box.hi[0]), self.ends_in()
                 certificate.ends_in = ends if certificate.proved and ends < certificate.level else None
