@@ -9,17 +9,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import function, one_state, shown
-from geomctrl.control.contracts import Desired, Reference, desired_at
+from geomctrl.arguments import flag, function, one_state, shown
+from geomctrl.control.contracts import Desired, Lyapunov, Reference, desired_at
 from geomctrl.control.friction.model import FrictionModel, friction_of_law
 from geomctrl.control.plant import Plant
 from geomctrl.control.subclass_checks import require_called
-from geomctrl.control.tracking import Sliding, TrackingError, gain_matrix, sliding_variables, tracking_error
+from geomctrl.control.tracking import (
+    Sliding,
+    TrackingError,
+    gain_matrix,
+    sliding_energy,
+    sliding_variables,
+    tracking_error,
+)
 from geomctrl.control.tuning import Design, design
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.states import require_vectors
 from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
+from geomctrl.tracing.numbers import scalar
 
 rule = lru_cache(maxsize=8)(design)  # cached because several laws are often created for the same robot
 
@@ -55,6 +64,26 @@ class ModelBased(Law):
     def _sliding_gains(self, Lambda: ArrayLike | None, K: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
         """Lambda and K (nv, nv); defaults for None."""
         return self._gain("Lambda", Lambda, lambda rule: rule.Lambda), self._gain("K", K, lambda rule: rule.K)
+
+    def _strict_stiffness(self, strict: bool, K: np.ndarray) -> np.ndarray:
+        """Lambda K (nv, nv) of the strict Lyapunov function."""
+        stiffness = self.Lambda @ K
+        if flag("strict", strict):
+            require_vectors("strict", self.robot)
+            if not np.allclose(stiffness, stiffness.T, rtol=1e-12, atol=0.0):
+                raise ArgumentError(f"strict: expected Lambda and K whose product is symmetric, got {stiffness}")
+        return stiffness
+
+    def _sliding_lyapunov(
+        self, t: float, q: np.ndarray, v: np.ndarray, plant: Plant, K: np.ndarray, stiffness: np.ndarray | None
+    ) -> Lyapunov:
+        """V = 1/2 s . M s and V' = - s . K s; with the stiffness Lambda K, both with the terms of e in addition."""
+        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self._desired(t), self.Lambda, K)
+        if stiffness is None:
+            return Lyapunov(energy, -loss)
+        error = self.error(t, q, v)
+        force = stiffness.dot(error.e)
+        return Lyapunov(energy + scalar(error.e.dot(force)), 2.0 * scalar(force.dot(error.e_rate)) - loss)
 
     def _compensated(self, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
         """tau plus the friction torque at velocities v."""

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import flag, instance
+from geomctrl.arguments import instance
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.friction import FrictionModel
-from geomctrl.control.tracking import sliding_energy
 from geomctrl.control.tuning import RATES, Tuning
-from geomctrl.controllers._model_based import ModelBased, true_robot
-from geomctrl.errors import ArgumentError
-from geomctrl.mechanism.states import require_vectors
+from geomctrl.controllers._model_based import ModelBased
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form, form_number
-from geomctrl.tracing.numbers import scalar
 
 
 class Passivity(ModelBased):
@@ -83,12 +78,7 @@ class Passivity(ModelBased):
         form_number(form)
         self.Lambda, self.K = self._sliding_gains(Lambda, K)
         self.form: Form = form
-        self.strict = flag("strict", strict)
-        self.stiffness = self.Lambda @ self.K
-        if strict:
-            require_vectors("strict", robot)
-        if strict and not np.allclose(self.stiffness, self.stiffness.T, rtol=1e-12, atol=0.0):
-            raise ArgumentError(f"strict: expected Lambda and K whose product is symmetric, got {self.stiffness}")
+        self.stiffness, self.strict = self._strict_stiffness(strict, self.K), strict
 
     @classmethod
     def tuned(cls, tuning: Tuning) -> Passivity:
@@ -102,9 +92,4 @@ class Passivity(ModelBased):
         return Command(self._compensated(v, tau), None, {"e": x.e, "s": x.s})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self._desired(t), self.Lambda, self.K)
-        if not self.strict:
-            return Lyapunov(energy, -loss)
-        error = self.error(t, q, v)
-        force = self.stiffness.dot(error.e)
-        return Lyapunov(energy + scalar(error.e.dot(force)), 2.0 * scalar(force.dot(error.e_rate)) - loss)
+        return self._sliding_lyapunov(t, q, v, plant, self.K, self.stiffness if self.strict else None)

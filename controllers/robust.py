@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import instance, number
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.plant import Plant
-from geomctrl.control.tracking import adaptive_law, sliding_energy
+from geomctrl.control.tracking import adaptive_law
 from geomctrl.control.tuning import RATES, Tuning
 from geomctrl.controllers._adaptive import squared_units
 from geomctrl.controllers._model_based import ModelBased, true_robot
@@ -42,6 +42,8 @@ class Robust(ModelBased):
         random postures, velocities of about 1 rad/s or m/s and accelerations of Lambda times that.
     form : {"ploen", "christoffel", "adjoint"}
         As for `Passivity`.
+    strict : bool
+        Whether V and its rate have the terms of e that they have for `Passivity`, too.
 
     Notes
     -----
@@ -82,11 +84,13 @@ class Robust(ModelBased):
         eps: float | None = None,
         *,
         form: Form = "ploen",
+        strict: bool = False,
     ):
         super().__init__(robot, reference)
         self.form: Form = form
         form_number(form)
         self.Lambda, self.K = self._sliding_gains(Lambda, K)
+        self.stiffness, self.strict = self._strict_stiffness(strict, self.K), strict
         mean = float(robot.parameters[:, 0].mean())
         rho = DEFAULT_UNCERTAINTY * mean * float(np.sqrt(robot.nbodies)) if rho is None else rho
         self.rho = number("rho", rho, "a positive number [kg]", lambda x: x > 0.0)
@@ -118,8 +122,7 @@ class Robust(ModelBased):
         return Command(tau, None, {"e": e, "s": s})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self._desired(t), self.Lambda, self.K)
-        return Lyapunov(energy, -loss)
+        return self._sliding_lyapunov(t, q, v, plant, self.K, self.stiffness if self.strict else None)
 
     def allowance(self, plant: Plant) -> float:
         """c [W], the bound on V' minus the rate of `lyapunov`, for plants with `distance` <= rho."""

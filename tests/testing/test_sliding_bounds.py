@@ -10,7 +10,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.testing.certificates.forms import comparison
 from geomctrl.testing.certificates.quadratic import Boxes, inputs
 from geomctrl.testing.certificates.request import CertificateRequest
-from geomctrl.testing.certificates.sliding import sliding_bounds
+from geomctrl.testing.certificates.sliding import inverse_masses
 from geomctrl.testing.certificates.tracking import period_of, speeds_of, with_phases
 from geomctrl.testing.certificates.validity import at_rest
 from geomctrl.tracing import symbols
@@ -121,7 +121,7 @@ def test_plants_that_ignore_disturbances_are_refused():
 @pytest.mark.parametrize("percent", [0.0, 0.05, 0.1])
 def test_bounds_of_the_inverse_mass_matrix_hold_for_all_robots(percent):
     request = CertificateRequest(robust(), ARM, BOX, None, percent, 4.0, 0.1, 100)
-    sigma, rng = sliding_bounds(request.e, request.box, ARM).sigma, np.random.default_rng(0)
+    sigma, rng = np.sqrt(inverse_masses(request.e, request.box, ARM)), np.random.default_rng(0)
     largest = np.zeros(2)
     for _ in range(300):
         p = ARM.parameters * (1.0 + percent * rng.choice([-1.0, 1.0], ARM.parameters.shape))

@@ -73,6 +73,7 @@ class Equations:
     robot's, joint torques and friction coefficients. times: first and last time of the claim [s]. places: for a moving
     reference, q as expressions of x, which then are errors, and time. gain: None, or Lambda (n, n) if V = 1/2 w . M w
     with w = e' + Lambda e and x = (q, w).
+    w: the vector of V = 1/2 w . M w + U.
     weights: bounds (2, m, m) of P if V = 1/2 w . M w + 1/2 z . P z with the errors z of an adaptive law's state.
     phases: nodes of the phases of sinusoids of several frequencies, parameters before time, which then only `loop` has.
     """
@@ -99,6 +100,7 @@ class Equations:
     places: list[Any] = field(default_factory=list)
     gain: np.ndarray | None = None
     phases: list[int] = field(default_factory=list)
+    w: list[Any] = field(default_factory=list)
     weights: np.ndarray = field(default_factory=lambda: np.zeros((2, 0, 0)))
 
     @cached_property
@@ -131,6 +133,12 @@ class Equations:
         """v, or the error of v, at states x (..., 2n)."""
         v = x[..., self.n : 2 * self.n]
         return v if self.gain is None else v - x[..., : self.n] @ self.gain.T
+
+    def depends_on_time(self, x: Any) -> bool:
+        """Whether x depends on time, perhaps through angles or phases."""
+        times = {*self.parameters[len(self.parameters) - 1 - len(self.phases) :], self.loop.t.index}
+        angles = {k for k in self.angles if k is not None} if self.places else set()
+        return self.timed and degree_in(self.graph, x, {*times, *angles}) > 0
 
     def plus(self, rate: float) -> Any:
         """V' + rate V."""
@@ -173,8 +181,9 @@ def equations(
     q, v, z = loop.split(loop.y)
     x = loads([*q.tolist(), *v.tolist(), *(z.tolist() if adaptive else [])])
     moved, angles = _separate_angles(forms, loads(loop.extra["angles"]) if moving else x[: len(q)])
-    ends = [decrease, value, 0.0 if potential is None else potential, *forms.mass]
+    ends = [decrease, value, 0.0 if potential is None else potential, *forms.mass, *forms.w]
     decrease, value, U, *mass = substituted(graph, ends, moved)
+    mass, w = mass[: len(forms.mass)], mass[len(forms.mass) :]
     ends = [graph.operand(x) for x in (decrease, value, loop.good) if x is not True]
     inputs = {k for k in graph.needed(ends) if graph.nodes[k][0] == "load"}
     times = (0.0, np.inf) if within is None else (max(float(within["t"][0][0]), 0.0), float(within["t"][1][0]))
@@ -184,9 +193,10 @@ def equations(
         speeds = speeds_of(graph, ends, loop.t.index, forms.fixed)
         timed, period = True, period_of(list(speeds.values()))
         if period is None:
-            ends = [decrease, value, U, *mass, *places]
+            ends = [decrease, value, U, *mass, *w, *places]
             (decrease, value, U, *rest), phases, period = with_phases(graph, ends, speeds, loop.t.index)
-            mass, places = rest[: len(mass)], rest[len(mass) :]
+            k, j = len(mass), len(mass) + len(w)
+            mass, w, places = rest[:k], rest[k:j], rest[j:]
         times = (0.0, period * (SEARCHED_PERIODS if phases else 1))
     timed = timed and loop.t.index in inputs
     if loop.t.index in inputs and not timed:
@@ -203,7 +213,7 @@ def equations(
         graph, x, np.asarray(q_d, float), angles, p, errors, model,
         forms.fixed, value, decrease, None if potential is None else U, mass,
         loads([graph.load(INVERSE, k) for k in range(len(mass))]), forms.monotone, form, lemmas, as_traced,
-        timed, times, places, gain, phases, forms.weights,
+        timed, times, places, gain, phases, w, forms.weights,
     )  # fmt: skip
 
 

@@ -69,7 +69,7 @@ class Forms:
         self.z = [] if z is None else z.tolist()
         self.weights = np.zeros((2, 0, 0))  # bounds of P if V = 1/2 w . M w + 1/2 z . P z
         self.q_d, self.others = np.asarray(q_d, float), len(others)
-        self.w: list[Any] = []
+        self.w: list[Any] = []  # of V = 1/2 w . M w + U
         self.gain: np.ndarray | None = None  # Lambda if V = 1/2 w . M w with w = e' + Lambda e
         self.slope, self.gravity = loop.slope, plant.robot.gravity
         self.mass: list[Any] = []
@@ -147,6 +147,7 @@ class Forms:
             self.lemma("V = 1/2 w . M w + U(q), w = v - v_ref(q), M the true mass matrix", energy),
             self.lemma("V' = w . (tau - M a_ref - C v_ref - g) + U': the true Mdot - 2C is skew", pairs),
         ]
+        self.w = w
         lemmas += self.found_gain(v_ref, w, U)
         parts = [(power(torque), dot(w, rest)) for torque, rest in self.loop.extra["torque"]]
         form = self.adaptive(U_rate, w, parts, lemmas) or self.promised(E, parts, lemmas, "power, without M^-1")
@@ -199,7 +200,7 @@ class Forms:
         pairs += [(x, sub(y, z)) for x, y, z in zip(w, self.v.tolist(), v_ref)]
         if not (np.isfinite(gain).all() and comparison(gain) is not None and self.same(pairs)):
             return []
-        self.gain, self.w = gain, w
+        self.gain = gain
         claim = "w = e' + Lambda e with constant Lambda, and V = 1/2 w . M w" + " + 1/2 z . P z" * bool(self.z)
         return [self.lemma(claim, pairs)]
 

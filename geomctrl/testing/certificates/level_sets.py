@@ -7,16 +7,12 @@ which the claim about V' holds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from geomctrl.tracing.proofs.identities import degree_in
 from geomctrl.tracing.proofs.interpreted import valued
-from geomctrl.tracing.proofs.substitution import substituted
 from geomctrl.tracing.symbols import add, mul, neg
 
-from .arguments import share
 from .branching import Outcome, Task, prove
 from .deciding import largest
 from .equations import Equations
@@ -24,57 +20,56 @@ from .quadratic import Bounds, Boxes, joined
 from .searching import at_random
 
 CHUNK = 512
+TOLERANCE, BOUNDARY_BOXES = 0.02, 20_000
 
 
-def least_on_boundary(below: Bounds, box: Boxes, tolerance: float = 0.02, max_boxes: int = 20_000) -> float:
-    """A lower bound of V on the boundary of the box, for all parameters; `below` bounds -V.
+def least_on_boundary(below: Bounds, box: Boxes, faces: Boxes | None = None) -> float:
+    """A lower bound of V on the boundary of the box, or on some of its faces, for all parameters; `below` bounds -V.
 
-    Within `tolerance` of the smallest value seen there, if `max_boxes` boxes suffice; with times one of `SHARES` of it.
+    Within `TOLERANCE` of the smallest value seen there, if `BOUNDARY_BOXES` suffice; if V depends on time, one of
+    `SHARES` of it.
     """
-    if below.equations.timed:
-        return _least_at_all_times(below, box)
-    work, count, lowest = _faces(box), 0, np.inf
-    low, seen = -largest(below.form(work), work), _seen(below, work)
+    work = _faces(box) if faces is None else faces
+    if below.equations.depends_on_time(below.F):
+        return _least_at_all_times(below, work)
+    count, lowest = 0, np.inf
+    low, seen = _bounds_of_least(below, work)
     while True:
-        settled_ = low >= (1.0 - tolerance) * seen
+        settled_ = low >= (1.0 - TOLERANCE) * seen
         lowest = min(lowest, low[settled_].min(initial=np.inf))
         work, low = work[~settled_], low[~settled_]
-        if not len(work) or count > max_boxes:
+        if not len(work) or count > BOUNDARY_BOXES:
             return max(float(min(lowest, low.min(initial=np.inf))), 0.0)
         order = np.argsort(low)
         work, low = work[order], low[order]
         now, work, later = work[:CHUNK], work[CHUNK:], low[CHUNK:]
         count += len(now)
         halves = now.halved(np.argmax((now.hi - now.lo) / (box.hi - box.lo), axis=1))
-        fresh = np.maximum(-largest(below.form(halves), halves), np.tile(low[: len(now)], 2))
-        seen = min(seen, _seen(below, halves))
+        fresh, value = _bounds_of_least(below, halves)
+        fresh, seen = np.maximum(fresh, np.tile(low[: len(now)], 2)), min(seen, value)
         work, low = joined(work, halves), np.concatenate([later, fresh])
 
 
-def lower_value(e: Equations, box: Boxes) -> Any:
-    """An expression that V exceeds for all parameters of the box, with fewer uncertain terms where that is possible.
+def least_by_energy(e: Equations, box: Boxes, scale: np.ndarray, inverses: np.ndarray) -> float:
+    """A lower bound of V = 1/2 w . M w + U(q) on the boundary of the box; inverses (nv,): bounds of (M^-1)_ii.
 
-    If V = 1/2 w . M w + U(q), then V >= s/2 w . M(centre) w + U(q) with the s of `share`.
+    On the faces of joint i, 1/2 w . M w >= w_i^2 / (2 (M^-1)_ii).
     """
-    lo, hi = box.p_lo[0, e.robots], box.p_hi[0, e.robots]
-    part = share(lo.reshape(-1, 10), hi.reshape(-1, 10)) if e.places and e.potential is not None else 0.0
-    robots = {*e.parameters[e.robots], *e.errors[e.robots]}
-    if part <= 0.0 or degree_in(e.graph, e.potential, robots) > 0:
-        return e.value
-    centre = 0.5 * (lo + hi)
-    errors = centre - e.model[e.robots]
-    at_centre = dict(zip([*e.parameters[e.robots], *e.errors[e.robots]], [*centre.tolist(), *errors.tolist()]))
-    (value,) = substituted(e.graph, [e.value], at_centre)
-    return add(mul(value, min(part, 1.0)), mul(e.potential, 1.0 - min(part, 1.0)))
+    faces, least = _faces(box), np.inf
+    for i, inverse in enumerate(inverses.tolist()):
+        kinetic = mul(mul(e.w[i], e.w[i]), 0.5 / inverse * (1.0 - 1e-12))
+        rows = [2 * i, 2 * i + 1, 2 * (e.n + i), 2 * (e.n + i) + 1]
+        least = min(least, least_on_boundary(Bounds(e, neg(add(kinetic, e.potential)), scale), box, faces[rows]))
+    return least
 
 
-def _least_at_all_times(below: Bounds, box: Boxes) -> float:
-    """A lower bound of V on the boundary of the box, if V may depend on time."""
-    e, faces, rng = below.equations, _faces(box), np.random.default_rng(0)
+def _least_at_all_times(below: Bounds, faces: Boxes) -> float:
+    """A lower bound of V on faces of the box, if V may depend on time."""
+    e, rng = below.equations, np.random.default_rng(0)
     rows = rng.integers(len(faces), size=SAMPLES)
     x = rng.uniform(faces.lo[rows], faces.hi[rows])
-    p = at_random(e, box.p_lo[0], box.p_hi[0], SAMPLES, rng)
-    seen = float(valued(e.graph, [e.loop.value], e.at(x, p), SAMPLES).min())
+    p = at_random(e, faces.p_lo[0], faces.p_hi[0], SAMPLES, rng)
+    seen = float(-below.values(Boxes(x, x, p, p))[0].max())
     order = list(range(len(faces)))
     for fraction in SHARES if seen > 0.0 else ():
         tasks = ((k, Task(below, faces[k : k + 1], None, -fraction * seen)) for k in order)
@@ -93,12 +88,11 @@ def _faces(box: Boxes) -> Boxes:
     return Boxes(lo, hi, np.repeat(box.p_lo, 2 * n, 0), np.repeat(box.p_hi, 2 * n, 0))
 
 
-def _seen(below: Bounds, boxes: Boxes) -> float:
-    """The smallest V over all parameters at the centres of the boxes."""
-    e = below.equations
-    x = 0.5 * (boxes.lo + boxes.hi)
-    high = below.values(Boxes(x, x, boxes.p_lo, boxes.p_hi))[1]
-    return float((-high).min()) if len(e.x) else np.inf
+def _bounds_of_least(below: Bounds, boxes: Boxes) -> tuple[np.ndarray, float]:
+    """Lower bounds (boxes,) of V, and the smallest V over all parameters where a quadratic form has its minimum."""
+    form = below.form(boxes)
+    x = form.lifted(boxes)[0].least(boxes)
+    return -largest(form, boxes), float(-below.values(Boxes(x, x, boxes.p_lo, boxes.p_hi))[1].max())
 
 
 def max_in_ball(above: Bounds, box: Boxes, ball: np.ndarray) -> float:
@@ -126,7 +120,10 @@ def largest_errors(e: Equations, scale: np.ndarray, box: Boxes, level: float) ->
         for sign in (1.0, -1.0):
             lo, hi = box.lo.copy(), box.hi.copy()
             (lo if sign > 0.0 else hi)[0, i] = sign * r
-            if not prove(Task(below, Boxes(lo, hi, box.p_lo, box.p_hi), None, -level), LEVEL_BOXES, np.inf).proved:
+            part = Boxes(lo, hi, box.p_lo, box.p_hi)
+            if _bounds_of_least(below, part)[1] <= level:
+                return False
+            if not prove(Task(below, part, None, -level), LEVEL_BOXES, np.inf).proved:
                 return False
         return True
 

@@ -25,15 +25,15 @@ from .conditions import NEGLIGIBLE, Conditions
 from .equations import equations
 from .level_sets import (
     largest_level,
+    least_by_energy,
     least_on_boundary,
-    lower_value,
     lowest_violation,
     max_in_ball,
 )
 from .quadratic import Bounds, Boxes, lengths
 from .running import ProofRunner
 from .searching import LargestExcess, search, zero_on_surface
-from .sliding import sliding_bounds
+from .sliding import inverse_masses, sliding_bounds
 
 PHYSICAL_INERTIAS_NOTE = "each body of the true robot has a positive definite inertia that a rigid body can have"
 STABLE = "so it is stable; attraction also needs LaSalle's theorem: no other motion stays in {which} = 0"
@@ -288,13 +288,18 @@ class CertificateRequest(Conditions):
         return Violation(q + x[: e.n], v + e.velocities(x), p[e.robots].reshape(-1, 10), excess, t, z)
 
     def levels(self, certificate: LyapunovCertificate) -> None:
-        if self.sliding:
-            bounds = certificate.sliding = sliding_bounds(self.e, self.box, self.robot)
+        e, box = self.e, self.box
+        squares = inverse_masses(e, box, self.robot) if self.sliding or e.potential is not None else None
+        if self.sliding and squares is not None:
+            bounds = certificate.sliding = sliding_bounds(e, squares)
             if bounds is not None:
                 certificate.level, ends = bounds.level(self.box.hi[0]), self.ends_in()
                 certificate.ends_in = ends if certificate.proved and ends < certificate.level else None
             return
-        level = least_on_boundary(self.bounds(neg(lower_value(self.e, self.box))), self.box)
+        if squares is not None and np.isfinite(squares).all():
+            level = least_by_energy(e, box, self.scale, squares)
+        else:
+            level = least_on_boundary(self.bounds(neg(e.value)), box)
         certificate.level, ends = level or None, self.ends_in()
         certificate.ends_in = ends if ends < level else None
 

@@ -42,9 +42,8 @@ class SlidingBounds:
         return 0.5 * float((half / sizes).min()) ** 2 * (1.0 - MARGIN)
 
 
-def sliding_bounds(e: Equations, box: Boxes, robot: Robot) -> SlidingBounds | None:
-    """The bounds for all states of the box, all times and parameters; None if none are found."""
-    squares = _largest_inverses(e, box, robot)
+def sliding_bounds(e: Equations, squares: np.ndarray) -> SlidingBounds | None:
+    """The bounds from those of (M^-1)_ii (nv,); None if none are found."""
     C, estimates = None if e.gain is None else comparison(e.gain), inverse_diagonal(*e.weights)
     if C is None or estimates is None or not np.isfinite(squares).all():
         return None
@@ -54,7 +53,7 @@ def sliding_bounds(e: Equations, box: Boxes, robot: Robot) -> SlidingBounds | No
     return SlidingBounds(sigma, shape, estimates) if (shape > 0.0).all() and (C @ shape > sigma).all() else None
 
 
-def _largest_inverses(e: Equations, box: Boxes, robot: Robot) -> np.ndarray:
+def inverse_masses(e: Equations, box: Boxes, robot: Robot) -> np.ndarray:
     """Upper bounds (nv,) of the diagonal of M^-1 for all angles, slides within the box, and parameters.
 
     M = A^T M_tree A is not below A^T (t u u^T) A if t u u^T <= M_tree, the matrix of the tree without couplings A.
@@ -67,4 +66,4 @@ def _largest_inverses(e: Equations, box: Boxes, robot: Robot) -> np.ndarray:
     off = MARGIN * 1e-3 * np.abs([lo, hi]).max(0) * (lo < hi)
     bodies, size = bodies_of(tree, (lo - off, hi + off)), float(np.trace(tree.mass_matrix(middle)))
     squares = largest_inverses(tree, bodies, Reach(tree, middle - reach, middle + reach), size)
-    return np.array([squares[(A == own).all(1)].min() for own in np.eye(e.n)])
+    return np.array([squares[(own == A).all(1)].min() for own in np.eye(e.n)])
