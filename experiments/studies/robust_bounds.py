@@ -19,7 +19,9 @@ FRICTION = gc.Friction(viscous=0.3, coulomb=0.2, smoothing=0.05)
 
 Q = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])  # rad
 INERTIA = np.array([1.3, 1.8, 0.45, 0.63, 0.03, 0.03, 0.005])  # kg m^2: about the mean of M_ii
-K = 40.0 * (1.8 / INERTIA) ** (1 / 3) * INERTIA  # N m s/rad
+K = 80.0 * (1.8 / INERTIA) ** (1 / 3) * INERTIA  # N m s/rad: faster where less is moved, as `Passivity.tuned` has it
+SPEEDS = np.array([2.2, 0.9, 3.3, 1.5, 3.8, 3.3, 6.0])  # rad/s: V reaches its level within the box
+PUSHES = np.array([0.3, 0.3, 0.3, 0.3, 0.05, 0.05, 0.02])  # N m
 WAVE = gc.references.Sinusoids(PANDA, Q, 0.1, 0.2, np.linspace(0.0, 3.0, 7))
 
 
@@ -43,16 +45,16 @@ def loops():
     law, plant = gc.controllers.Passivity(ARM, ONE, friction=FRICTION, **gains), gc.Plant(ARM, friction=FRICTION)
     box = testing.Box(0.3, (4.0, 8.0), disturbance=0.1, friction=0.2)
     yield "two links, Passivity, friction 20 %", law, plant, box, {"rate": 3.0, "offset": 0.01}
-    for x, c in ((0.02, 0.005), (0.05, 0.012)):
-        law = robust(PANDA, WAVE, x, 0.01, Lambda=5.0, K=K)
-        yield f"Panda, {100 * x:g} %", law, PANDA, testing.Box(0.2, 2.0), {"parameters": x, "rate": 2.0, "offset": c}
+    for x, c in ((0.02, 0.0146), (0.05, 0.0318), (0.1, 0.0605)):
+        law = robust(PANDA, WAVE, x, 0.1, Lambda=10.0, K=K, strict=True)
+        box = testing.Box(0.1, SPEEDS, disturbance=PUSHES)
+        yield f"Panda, strict, {100 * x:g} %", law, PANDA, box, {"parameters": x, "rate": 2.0, "offset": c}
 
 
 def main():
     for name, law, plant, box, claim in loops():
         started = time.process_time()
-        levels = law.robot is not PANDA  # the bound of M^-1 for seven joints takes too long
-        certificate = testing.certify_lyapunov(law, plant, box, budget=20_000, levels=levels, **claim)
+        certificate = testing.certify_lyapunov(law, plant, box, budget=20_000, **claim)
         bound = certificate.ultimate_bound
         seconds = time.process_time() - started
         errors = "no bound" if bound is None else f"|e| <= {np.round(1e3 * bound, 2)} mrad"
