@@ -219,6 +219,30 @@ def test_a_solver_that_errs_costs_sharpness_and_nothing_else(noise, monkeypatch)
         assert sign * bound > sign * sharp - 1e-3 * abs(sharp)
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-6, 1e-3])
+def test_no_entry_of_an_inverse_mass_matrix_is_above_its_bound(noise, monkeypatch):
+    """Also if the solver errs; without errors the bound is sharp."""
+    robot, honest, rng = models.two_link(), inertia_extremes._solved, np.random.default_rng(0)
+    closed = closed_of(robot, parameters=0.05)
+
+    def wrong(*args):
+        t, X, ratios = honest(*args)
+        noisy = [
+            x if x is None else x + noise * sum(rng.normal() * E for E in joint.forms) for x, joint in zip(X, args[-1])
+        ]
+        return t - noise * abs(t), noisy, ratios
+
+    monkeypatch.setattr(inertia_extremes, "_solved", wrong)
+    bound = inertia_extremes.inverse_diagonal(robot, closed.bodies, closed.reach, closed.m2())
+    largest, elbow = np.zeros(2), np.linspace(-np.pi, np.pi, 101)
+    for _ in range(200):
+        p = robot.parameters * (1.0 + 0.05 * rng.choice([-1.0, 1.0], robot.parameters.shape))
+        M = robot.with_parameters(p, physical=False).mass_matrix(np.stack([0.0 * elbow, elbow], 1))
+        largest = np.maximum(largest, np.einsum("bii->bi", np.linalg.inv(M)).max(0))
+    assert (largest <= bound).all()
+    assert (bound <= largest * (1.02 if noise < 1e-4 else 2.0)).all()
+
+
 def test_uncertain_parameters_give_the_worst_corner():
     """Two links with every parameter off by 10 %: against all corners of the intervals, at a grid of elbow angles."""
     robot, error = models.two_link(), 0.1

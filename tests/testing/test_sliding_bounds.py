@@ -29,8 +29,8 @@ def axis_law(friction=None):
     return controllers.Passivity(AXIS, SWING, Lambda=LAMBDA, K=K, friction=friction)
 
 
-def robust(reference=MOTION, rho=0.14, Lambda=10.0):
-    return controllers.Robust(ARM, reference, Lambda=Lambda, K=40.0, rho=rho, eps=0.5)
+def robust(reference=MOTION, rho=0.14, Lambda=10.0, strict=False):
+    return controllers.Robust(ARM, reference, Lambda=Lambda, K=40.0, rho=rho, eps=0.5, strict=strict)
 
 
 def smallest_offset(force):
@@ -138,6 +138,7 @@ def test_bounds_of_the_inverse_mass_matrix_hold_for_all_robots(percent):
         (robust(), gc.Plant(ARM), BOX, 0.04, False),
         (robust(), gc.Plant(ARM), BOX, 0.15, False),  # beyond rho
         (robust(TWO), gc.Plant(ARM), BOX, 0.04, False),
+        (robust(strict=True), gc.Plant(ARM), BOX, 0.04, False),
         (controllers.Passivity(ARM, TWO, 10.0, 40.0, strict=True), gc.Plant(ARM), BOX, 0.04, True),
         (
             controllers.Passivity(ARM, MOTION, 10.0, 40.0, friction=gc.Friction(0.3, 0.2, 0.05)),
@@ -149,7 +150,7 @@ def test_bounds_of_the_inverse_mass_matrix_hold_for_all_robots(percent):
             gc.Plant(ARM, friction=gc.Friction(0.3, 0.0)), testing.Box(0.2, 2.0, friction=0.5), 0.01, True,
         ),
     ],
-    ids=["Robust", "Robust beyond rho", "Robust two", "Passivity two", "friction", "ComputedTorque friction"],
+    ids=["Robust", "beyond rho", "Robust two", "Robust strict", "Passivity two", "friction", "ComputedTorque friction"],
 )  # fmt: skip
 def test_bounds_of_v_and_its_rate_hold_at_random_points(law, plant, box, percent, exact):
     """The rewritten V' is at least V' along the field, for robots, disturbances and friction anywhere in the box."""
@@ -231,6 +232,80 @@ def test_proofs_are_checked_again(tmp_path):
     assert "confirmed" in testing.recheck_lyapunov(path, law, ARM, BOX, **claim)
     with pytest.raises(testing.CheckError):
         testing.recheck_lyapunov(path, law, ARM, BOX, parameters=0.05, rate=4.0, offset=0.01)
+
+
+class Turned(controllers.Robust):
+    """A planted error: the correction has the wrong sign."""
+
+    def __call__(self, t, q, v, z):
+        full, x = super().__call__(t, q, v, z), self.sliding(t, q, v)
+        plain = self.robot.inverse_dynamics(q, v, x.a_ref, x.v_ref) - self.K.dot(x.s)
+        return gc.Command(2.0 * plain - full.tau, None, full.signals)
+
+
+class Stiffer(controllers.Robust):
+    """A planted error: V has twice the stiffness of its promised rate."""
+
+    def lyapunov(self, t, q, v, z, plant):
+        V, rate = super().lyapunov(t, q, v, z, plant)
+        e = self.error(t, q, v).e
+        return gc.Lyapunov(V + e.dot(self.stiffness.dot(e)), rate)
+
+
+def strict(kind):
+    return kind(ARM, MOTION, Lambda=10.0, K=40.0, rho=0.09, eps=0.1, strict=True)
+
+
+CLAIM = {"parameters": 0.05, "rate": 4.0, "offset": 0.0056}
+
+
+@pytest.mark.parametrize(
+    ("kind", "torque", "changes"),
+    [
+        (Turned, 0.1, {}),
+        (Stiffer, 0.1, {}),
+        (controllers.Robust, 2.0, {}),
+        (controllers.Robust, 0.1, {"offset": 2e-4}),
+        (controllers.Robust, 0.1, {"rate": 30.0}),
+    ],
+    ids=["correction", "V", "disturbance", "offset", "rate"],
+)
+def test_false_bounds_are_refuted(kind, torque, changes):
+    box = testing.Box(0.3, (4.0, 8.0), disturbance=torque)
+    certificate = testing.certify_lyapunov(strict(kind), ARM, box, **{**CLAIM, **changes}, budget=1_000)
+    assert certificate.status == "refuted", certificate
+    assert certificate.ultimate_bound is None
+
+
+PANDA = gc.models.panda()
+HOME = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])
+
+
+@pytest.mark.slow
+def test_motions_of_wrong_pandas_stay_below_the_proved_bound():
+    inertia = np.array([1.3, 1.8, 0.45, 0.63, 0.03, 0.03, 0.005])
+    pushes = np.array([0.3, 0.3, 0.3, 0.3, 0.05, 0.05, 0.02])
+    wave = gc.references.Sinusoids(PANDA, HOME, 0.1, 0.2, np.linspace(0.0, 3.0, 7))
+    K = 80.0 * (1.8 / inertia) ** (1.0 / 3.0) * inertia
+    heavy = gc.Plant(PANDA.with_parameters(1.05 * PANDA.parameters))
+    rho = 1.0001 * controllers.Robust(PANDA, wave, rho=1.0)._distance(heavy)
+    law = controllers.Robust(PANDA, wave, Lambda=10.0, K=K, rho=rho, eps=0.1, strict=True)
+    box = testing.Box(0.1, [2.2, 0.9, 3.3, 1.5, 3.8, 3.3, 6.0], disturbance=pushes)
+    certificate = testing.certify_lyapunov(law, PANDA, box, parameters=0.05, rate=2.0, offset=0.0318)
+    assert certificate.region, certificate
+    assert certificate.ultimate_bound.max() < 0.025
+
+    class Shaken(gc.Plant):
+        def net_torque(self, t, q, v, tau, x):
+            return tau + pushes * np.sin(np.array([1.1, 2.3, 3.1, 4.7, 7.9, 11.0, 17.0]) * t)
+
+    rng, start = np.random.default_rng(0), wave(0.0)
+    for shares in (1.05, 0.95, 1.0 + 0.05 * rng.choice([-1.0, 1.0], PANDA.parameters.shape)):
+        plant = Shaken(PANDA.with_parameters(shares * PANDA.parameters, physical=False))
+        run = gc.simulate(plant, law, start.q, start.v, t_end=4.0, dt=2.5e-4, options=gc.SimulationOptions(every=20))
+        errors = np.abs([q - wave(t).q for t, q in zip(run.t, run.q)])
+        assert (errors <= certificate.ultimate_bound).all()
+        assert (errors.max(0) > 0.005 * certificate.ultimate_bound).all()  # the bound is not absurd
 
 
 @pytest.mark.slow
