@@ -24,7 +24,9 @@ from .server import serve, stop
 
 SLIDER_STEP = 0.002  # of a slider from 0 to 1
 SAME_POSITION = 1e-6  # positions that differ by less are one
-DRAG_INTERVAL = 0.3  # s between pictures of the robot while a slider is dragged: curves come first
+DRAG_INTERVAL = (
+    1.0  # s between pictures of the robot while a slider is dragged: without a graphics card they take 0.3 s
+)
 NOW, PINS = "#0072B2", ("#D55E00", "#009E73", "#CC79A7", "#8C8C8C")
 COLOURS = {"held": "#00875A", "VIOLATED": "#C62828", "UNRESOLVED": "#B26A00"}
 NEUTRAL = "#555"
@@ -45,7 +47,7 @@ class TuningPage:
         self.drawn = 0  # outcomes that are on the page
         self._lock, self._closed = threading.RLock(), threading.Event()
         self._movie: tuple[np.ndarray, np.ndarray] | None = None
-        self._path: np.ndarray | None = None  # of the end effector, if it is not drawn yet
+        self._run: Any = None  # a run whose robot is not drawn yet
         self._frame = 0
         self._server: Any = serve(port, token)
         try:
@@ -241,12 +243,8 @@ class TuningPage:
             self._measures.content = _table(outcome, self.session.pins)
             for title in outcome.curves:
                 self._plot(title, outcome)
-            run, count = outcome.run, max(2, round(outcome.run.t[-1] * RATE))
-            rows = np.searchsorted(run.t, np.linspace(0.0, run.t[-1], count)).clip(0, len(run.t) - 1)
-            desired = run.q if run.desired is None else run.desired.q
-            self._movie = all_poses(self.robot, run.q[rows]), all_poses(self.robot, desired[rows])
-            self._path = poses(self.robot, run.q[rows], end_effector(self.robot))[:, :3, 3]
         self._server.flush()
+        self._run = outcome.run
         self.drawn += 1
 
     def _plot(self, title: str, outcome: Any) -> None:
@@ -316,23 +314,32 @@ class TuningPage:
         """Move the robot and draw its path, apart from the curves: a browser draws them at once only if alone."""
         drawn = 0.0
         while not self._closed.wait(1.0 / RATE):
-            if self._movie is None or (not self.session.is_quiet and time.perf_counter() - drawn < DRAG_INTERVAL):
-                continue
-            if self._playing.value or self._path is not None:
-                drawn = time.perf_counter()
-                self._frame = (self._frame + self._playing.value) % len(self._movie[0])
+            now = time.perf_counter()
+            if (self.session.is_quiet or now - drawn >= DRAG_INTERVAL) and (
+                self._run is not None or self._playing.value
+            ):
+                drawn = now
+                self._frame += self._playing.value
                 with contextlib.suppress(Exception):  # the server may close meanwhile
                     self._pose()
 
     def _pose(self) -> None:
         with self._lock:
-            movie, path, self._path = self._movie, self._path, None
-        if movie is not None:
-            k = min(self._frame, len(movie[0]) - 1)
+            run, self._run, path = self._run, None, None
+        if run is not None:
+            times = np.linspace(0.0, run.t[-1], max(2, round(run.t[-1] * RATE)))
+            rows = np.searchsorted(run.t, times).clip(0, len(run.t) - 1)
+            desired = run.q if run.desired is None else run.desired.q
+            self._movie = all_poses(self.robot, run.q[rows]), all_poses(self.robot, desired[rows])
+            path = poses(self.robot, run.q[rows], end_effector(self.robot))[:, :3, 3]
+        if self._movie is not None:
+            actual, desired = self._movie
+            if self._frame >= len(actual):
+                self._frame = 0 if self._playing.value else len(actual) - 1
             with self._server.atomic():
                 if path is not None:
                     self._scene.trail(path)
-                self._scene.show(movie[0][k], movie[1][k])
+                self._scene.show(actual[self._frame], desired[self._frame])
 
 
 def _label(control: Any, settings: Any) -> str:

@@ -8,6 +8,7 @@ from viewing.chromium import chromium
 
 import geomctrl as gc
 from geomctrl import controllers, models, references
+from geomctrl.control.hand_tuning import session
 
 pytest.importorskip("viser")
 pytest.importorskip("websockets")
@@ -107,75 +108,100 @@ def test_a_load_is_dragged_until_the_proof_breaks_and_the_code_repeats_it(browse
     assert not browser.errors
 
 
-WATCH = f"""(() => {{
-    window.__delays = [];
-    let since = null;
-    document.addEventListener('mousemove', () => {{ since = since ?? performance.now(); }}, true);
-    for (const {{chart}} of {CHARTS}) {{
-        chart.hooks.draw = [...(chart.hooks.draw ?? []), () => {{
-            if (since !== null) window.__delays.push(performance.now() - since);
-            since = null;
-        }}];
-    }}
-    return true;
-}})()"""
-
-
-BATCHES = """
+SCRIPT = """
+window.__rows = [];  // of each movement: when the mouse moved, curves arrived, a curve was drawn
 window.__batches = [];
+let moved = null, arrived = null;
+const now = () => performance.timeOrigin + performance.now();
+document.addEventListener('mousemove', () => { moved ??= now(); }, true);
+window.__drawn = () => {
+    if (moved !== null && arrived !== null) window.__rows.push([moved, arrived, now()]);
+    if (arrived !== null) moved = arrived = null;
+};
 const Plain = window.Worker;
 window.Worker = class extends Plain {
     constructor(...args) {
         super(...args);
         this.addEventListener('message', ({data}) => {
-            if (data?.messages?.some(x => x.updates?.data)) window.__batches.push(data.messages.map(x => x.type));
+            if (!data?.messages?.some(x => x.updates?.data)) return;
+            window.__batches.push(data.messages.map(x => x.type));
+            if (moved !== null) arrived ??= now();
         });
     }
 };
 """
+HOOK = f"""(() => {{
+    for (const {{chart}} of {CHARTS}) chart.hooks.draw = [...(chart.hooks.draw ?? []), window.__drawn];
+    return true;
+}})()"""
+PARTS = "mouse to session", "simulated", "packed", "to the browser", "parsed and drawn"
 
 
-def test_latency_from_slider_to_curves_is_reported(browser, tmp_path, record_property):
+def timed(function, times):
+    """The function, which notes when it begins and ends [ms], and the CPU time of its thread."""
+
+    def wrapped(*args, **options):
+        begin, cpu = 1e3 * time.time(), time.thread_time()
+        result = function(*args, **options)
+        times.append((begin, 1e3 * time.time(), 1e3 * (time.thread_time() - cpu)))
+        return result
+
+    return wrapped
+
+
+def test_latency_from_slider_to_curves_is_reported(browser, tmp_path, monkeypatch, record_property):
     """Five seconds of a Panda under Slotine-Li: from a movement of the mouse to the next drawing of a curve.
 
     The movie is paused, because without a graphics card its pictures take all of the browser's time. Messages with
     curves contain nothing of the scene, because viser would keep them until its next picture in three dimensions.
+    Browser and server read the same clock, so that the latency is split into its parts.
     """
-    robot = models.panda()
+    robot, runs, shown = models.panda(), [], []
+    monkeypatch.setattr(session, "outcome_of", timed(session.outcome_of, runs))
     q = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
     law = controllers.SlotineLi(robot, references.Sinusoids(robot, q, 0.3, 0.3))
     page = gc.tune(robot, law, t_end=5.0, port=0, out=tmp_path)
+    page.session.show = timed(page.session.show, shown)
     try:
         assert page.session.wait(300)
         page._playing.value = False
-        script = browser.call("Page.addScriptToEvaluateOnNewDocument", source=BATCHES)["identifier"]
+        script = browser.call("Page.addScriptToEvaluateOnNewDocument", source=SCRIPT)["identifier"]
         browser.open(page.address, 1300, 900)
         browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
         browser.wait(f"/lyapunov: held/.test({TEXT}) && {CHARTS}.length === 3", 300)
         left, top, width, height = box(browser, "amplitude")
-        browser.wait(WATCH)
-        browser.run("window.__batches.length = 0")
+        browser.wait(HOOK)
         send = lambda kind, share: browser.call(  # noqa: E731
             "Input.dispatchMouseEvent", type=kind, x=left + share * width, y=top + 0.5 * height, button="left",
             buttons=1, clickCount=1,
         )  # fmt: skip
         send("mousePressed", 0.45)
-        for k, share in enumerate(np.linspace(0.3, 0.6, 20)):
+        for share in np.linspace(0.3, 0.6, 40):
+            before = browser.run("window.__rows.length")
             time.sleep(0.2)  # one movement at a time: viser sends at most twenty in a second
             send("mouseMoved", share)
-            browser.wait(f"window.__delays.length > {k}")
+            browser.wait(f"window.__rows.length > {before}")
         send("mouseReleased", 0.6)
-        in_browser = np.array(browser.run("window.__delays"))
-        batches = browser.run("window.__batches")
-        in_server = 1e3 * np.array(page.session.latencies[-20:])
+        rows, batches = browser.run("window.__rows"), browser.run("window.__batches")
     finally:
         page.close()
-    assert len(batches) >= 20
+    assert len(batches) >= 40
     alone = [all(kind.startswith("Gui") for kind in batch) for batch in batches]
     assert np.mean(alone) > 0.5, batches  # a movement of the robot may join some of them by chance
-    for name, delays in (("to curves", in_browser), ("in Python", in_server)):
-        record_property(f"median latency {name} [ms]", float(np.median(delays)))
-        print(f"\nmedian latency {name} {np.median(delays):.0f} ms, largest {delays.max():.0f} ms")
+    parts = []
+    for moved, arrived, drawn in rows:
+        run, packing = ([x for x in times if moved <= x[0] < drawn] for times in (runs, shown))
+        if run and packing:
+            parts.append(np.diff([moved, run[0][0], run[0][1], packing[0][1], arrived, drawn]))
+    assert len(parts) >= 20
+    report = {f"{name} [ms]": x for name, x in zip(PARTS, np.transpose(parts))}
+    report["to curves [ms]"] = np.array([drawn - moved for moved, _, drawn in rows])
+    report["CPU of simulating [ms]"] = np.array([x[2] for x in runs[1:]])
+    report["CPU of packing [ms]"] = np.array([x[2] for x in shown])
+    print()
+    for name, x in report.items():
+        record_property(f"median latency: {name}", float(np.median(x)))
+        print(f"{name:24s} median {np.median(x):6.1f}, tenth {np.percentile(x, 10):6.1f}, largest {x.max():6.1f}")
 
 
 def test_two_tabs_show_one_setting_and_closing_one_ends_nothing(browser, page):
