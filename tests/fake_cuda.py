@@ -1,12 +1,14 @@
 """A stand-in for the module cuda.core: the GPU's memory is this machine's, kernels run by `kernel_on_host`.
 
-It does what the real one promises in its documentation, and records all calls in `log`. Call number
+It does what the real one, version 1.2, promises in its documentation, and records all calls in `log`. Call number
 `failing` of the driver and all later ones fail if `lost`, else that call alone.
 """
 
 import ctypes
 import re
+import time
 import weakref
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,8 +27,36 @@ class Stream:
     def sync(self):
         self.cuda.call("sync", self.handle)
 
+    def record(self, event=None, options=None):
+        self.cuda.call("record", self.handle)
+        event = event or Event(options or EventOptions())
+        event.milliseconds = 1e3 * time.perf_counter()  # all work of the stand-in is done when it is submitted
+        return event
+
     def wait(self, other):
         self.cuda.log.append(("wait", self.handle, other.handle))
+
+
+@dataclass
+class EventOptions:
+    timing_enabled: bool = False
+    blocking_sync: bool = False
+    ipc_enabled: bool = False
+
+
+class Event:
+    """Milliseconds between two events are their difference, if both are timed and have been reached."""
+
+    def __init__(self, options):
+        self.is_timing_enabled, self.milliseconds = options.timing_enabled, None
+
+    def sync(self):
+        assert self.milliseconds is not None, "the event is not recorded"
+
+    def __sub__(self, other):
+        if not (self.is_timing_enabled and other.is_timing_enabled):
+            raise RuntimeError("both Events must be created with timing enabled in order to subtract them")
+        return self.milliseconds - other.milliseconds
 
 
 class Buffer:
@@ -43,16 +73,29 @@ class Buffer:
 
     def copy_to(self, other, *, stream):
         stream.cuda.call("copy")
-        ctypes.memmove(other.handle, self.handle, min(self.size, other.size))
+        assert other.size == self.size, "buffer sizes mismatch"
+        ctypes.memmove(other.handle, self.handle, self.size)
 
     def copy_from(self, other, *, stream):
         stream.cuda.call("copy")
-        ctypes.memmove(self.handle, other.handle, min(self.size, other.size))
+        assert other.size == self.size, "buffer sizes mismatch"
+        ctypes.memmove(self.handle, other.handle, self.size)
 
 
 class Device:
+    name = "stand-in for an NVIDIA GPU on this machine's CPU"
+    properties = SimpleNamespace(  # kHz, bits; of an H200
+        clock_rate=1_980_000, multiprocessor_count=132, memory_clock_rate=3_201_000, global_memory_bus_width=6144
+    )
+
     def __init__(self, cuda, number, capability=(9, 0)):
         self.cuda, self.device_id, self.compute_capability = cuda, number, capability
+        self.pci_bus_id = f"0000:{number + 1:02x}:00.0"
+
+    def create_stream(self, obj=None, options=None):
+        assert self.cuda.current == self.device_id, "a stream is created on another device"
+        self.cuda.streams += 1
+        return self.cuda.Stream.from_handle(1000 + self.cuda.streams)
 
     def set_current(self):
         self.cuda.current = self.device_id
@@ -88,12 +131,14 @@ class FakeCuda:
     def __init__(self, devices=1, registers=None, memory=None):
         self.log, self.current, self.texts = [], 0, []
         self.calls, self.failing, self.lost, self.message = 0, None, False, "CUDA_ERROR_ILLEGAL_ADDRESS"
-        self.held = 0  # bytes that are allocated
+        self.held, self.streams = 0, 0  # bytes that are allocated, streams that were created
         self.registers, self.memory = registers or {0: 128}, memory or {}
         self.devices = [Device(self, k) for k in range(devices)]
         self.LEGACY_DEFAULT_STREAM, self.PER_THREAD_DEFAULT_STREAM = Stream(self, 1), Stream(self, 2)
         self.Stream = type("Streams", (Stream,), {"from_handle": lambda handle: Stream(self, handle)})
-        self.Buffer, self.LaunchConfig = Buffer, SimpleNamespace
+        self.Buffer, self.LaunchConfig, self.EventOptions = Buffer, SimpleNamespace, EventOptions
+        memory = SimpleNamespace(total=2**37)
+        self.system = SimpleNamespace(Device=lambda *, pci_bus_id: SimpleNamespace(memory_info=memory))
         self.LegacyPinnedMemoryResource = lambda: SimpleNamespace(allocate=self._pinned)
         self.utils = SimpleNamespace(
             StridedMemoryView=SimpleNamespace(from_any_interface=self._view, from_buffer=self._of_buffer)
