@@ -343,3 +343,22 @@ def test_pages_use_public_names_only():
     assert len(used) > 200
     assert {x for x in used if not is_public(x[1])} == {("index.md", "NAME")}
     assert not is_public("control.tuning") and not is_public("models.floating_base.ARM")  # noqa: PT018
+
+
+# --- what was never run on its target ------------------------------------------------------------------------------
+
+NAMES_GPU = re.compile("NVIDIA GPU|GPU loop|GPU kernel")
+COMPARING = {"comparison.md"}  # says what other libraries do on GPUs
+
+
+def test_who_names_a_gpu_says_that_none_has_run_it():
+    """Delete this test when `tests/compiler/test_on_gpu.py` has passed on a GPU."""
+    root = Path(geomctrl.__file__).parent
+    texts = {path: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *PAGES]}
+    modules = [path for path in sorted(root.rglob("*.py")) if not path.name.startswith("__")]
+    texts |= {path: path.read_text(encoding="utf-8") for path in modules}
+    named = {path for path, text in texts.items() if NAMES_GPU.search(text) and path.name not in COMPARING}
+    assert len(named) > 12
+    told = re.compile(r"not\s+yet\s+(run\s+)?on\s+(a|the)\s+GPU|not\s+yet\s+run\s+on\s+one")
+    silent = {str(path.relative_to(ROOT)) for path in named if not told.search(texts[path])}
+    assert not silent

@@ -149,7 +149,7 @@ class Differentiable:
             return f"geomctrl_{key[:32]}", self._calls[key]
 
     def gpu_call(self, shared: bool) -> tuple[str, GpuCall]:
-        """The same on an NVIDIA GPU, see `tracing.backends.gpu_calls`. Raises GeomctrlError without a GPU."""
+        """The same on an NVIDIA GPU (not yet run on one), see `gpu_calls`. Raises GeomctrlError without a GPU."""
         key = _hash(self.key, cache.version(), shared, "gpu")
         with _lock:
             if shared not in self._gpu_calls:

@@ -1,5 +1,7 @@
 """LLVM code for closed loops on an NVIDIA GPU: each thread runs the loop of `loops` for itself.
 
+Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
+
     NAME(threads, numbers, state, rows, reached, first, last, every, total, dt, t_end)
 
 Number k of thread b is at [k * threads + b] of `numbers`, `state` and `rows`, so that neighbouring threads access

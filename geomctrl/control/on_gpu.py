@@ -4,6 +4,8 @@ The CPU's code of the same trace is compared with Python before the run, as alwa
 with those of the CPU's code, and its stored samples with Python after the run. A run in which the kernel stops, and
 runs on a GPU that fails, are continued or repeated on the CPU. So is a run in single precision in which a monitor
 exceeds its limit, because rounding may be the reason.
+
+Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
 """
 
 from __future__ import annotations

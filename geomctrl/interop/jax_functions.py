@@ -2,7 +2,7 @@
 
 JAX knows one primitive of this module. Its rules say how a term is differentiated (`pushforward`), how a linear map is
 transposed (`transposed`), how further axes are added and how XLA calls the code. JAX makes all its transformations of
-these: jit, vmap, grad, jvp, hessian, lax.scan.
+these: jit, vmap, grad, jvp, hessian, lax.scan. On an NVIDIA GPU it is experimental: not yet run on one.
 """
 
 # JAX is not in the environment of `make lint`:

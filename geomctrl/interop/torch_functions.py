@@ -119,7 +119,7 @@ def _operator(function: str, constants: Any, parameters: Any, arrays: Sequence[A
 
 @_operator.register_kernel("cuda")
 def _on_gpu(function: str, constants: Any, parameters: Any, arrays: Sequence[Any], stream: Any = None) -> list[Any]:
-    """The operator on an NVIDIA GPU. stream: default PyTorch's current one."""
+    """The operator on an NVIDIA GPU (not yet run on one). stream: default PyTorch's current one."""
     term, lead = _of_name(function), arrays[0].shape[:-1]
     inputs = [x.contiguous() for x in (constants, parameters, *arrays)]
     results = [arrays[0].new_empty((*lead, n)) for n in term.outputs]

@@ -236,8 +236,8 @@ def to_jax(
       jax.config.update("jax_enable_x64", True) gives float64 throughout.
     - Nothing raises at run time: a state with nan, infinity or an invalid pose, or without a result because the
       mass matrix is not positive definite, gives nan. Wrong shapes and types raise ArgumentError.
-    - On NVIDIA GPUs, with the extra `cuda`, XLA launches a kernel with a thread for each state. Experimental: no GPU
-      has run this yet.
+    - On NVIDIA GPUs, with the extra `cuda`, XLA launches a kernel with a thread for each state. Experimental:
+      assembled and run on a CPU stand-in, not yet on a GPU.
 
     Examples
     --------
@@ -297,7 +297,8 @@ def to_torch(
     - `torch.compile` keeps the function as one operator of its graph, fullgraph=True included. In compiled code
       gradients are those of `backward` and vmap works, but not `torch.func.grad` and its relatives.
     - Computation is in float64. The result has float32 if no argument has float64. Other types are refused.
-    - Tensors on NVIDIA GPUs need the extra `cuda`. Experimental: no GPU has run this yet.
+    - Tensors on NVIDIA GPUs need the extra `cuda`. Experimental: assembled and run on a CPU stand-in, not yet
+      on a GPU.
     - Nothing raises at run time: a state with nan, infinity or an invalid pose, or without a result because the
       mass matrix is not positive definite, gives nan. Wrong shapes and types raise ArgumentError.
 

@@ -1,4 +1,7 @@
-"""`GpuMachine`: executes the runs of a traced loop on an NVIDIA GPU, one thread for each."""
+"""`GpuMachine`: executes the runs of a traced loop on an NVIDIA GPU, one thread for each.
+
+Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
+"""
 
 from __future__ import annotations
 

@@ -43,7 +43,8 @@ class SweepExecution:
     executor : object with `submit(function, *args)`, or None
         Any concurrent.futures executor, or a dask.distributed.Client. None starts new processes on this machine (a
         script needs no `if __name__ == "__main__"`); a single block runs in the calling process, and so do all blocks
-        on a GPU. Each task is one block of runs, and at most two tasks per worker are pending.
+        on a GPU (experimental: not yet run on one). Each task is one block of runs, and at most two tasks per worker
+        are pending.
     block : int or None
         Number of runs in a block, independent of the executor. Default: the number of runs / 64, rounded up to a
         multiple of 8, between 8 and 256; on a GPU all runs, at most 16 384.

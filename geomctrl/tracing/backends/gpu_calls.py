@@ -4,7 +4,9 @@ The kernel is that of `ptx` with the numbers of the model in memory: what `buffe
 results are the same float64 arrays, without work memory. A state without a result gives nan.
 
 XLA calls a handler on the host, which asks XLA for the stream and launches the kernel in it by the driver's
-`cuLaunchKernel`. Offsets are those of the structs in xla/ffi/api/c_api.h. Experimental: no GPU has run this yet.
+`cuLaunchKernel`. Offsets are those of the structs in xla/ffi/api/c_api.h.
+
+Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """PTX code from a trace: a kernel for NVIDIA GPUs with one state per thread, generated without GPU or toolkit.
 
+Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
+
     NAME(numbers of the model..., states, inputs..., outputs..., report)
 
 Numbers of the model are arguments by value in the constant bank, which operations read at no cost. Inputs and outputs
