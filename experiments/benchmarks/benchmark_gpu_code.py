@@ -37,8 +37,9 @@ from lib.results import Results
 from lib.script import Quick, run_script
 
 RESULTS = Results("gpu_code")
+DERIVATIVES = "inverse_dynamics_derivatives", "forward_dynamics_derivatives"
 PROCESSORS = {"sm_80": 2048, "sm_86": 1536, "sm_89": 1536, "sm_90": 2048, "sm_100": 2048}  # threads that can be active
-TERMS = "inverse_dynamics", "mass_matrix", "forward_dynamics", "terms"
+TERMS = "inverse_dynamics", "mass_matrix", "forward_dynamics", "terms", *DERIVATIVES
 REGISTERS, UNIT, WARP, WARPS = 65536, 256, 32, 4  # of a multiprocessor, of an allocation; threads; warps of a block
 MEMORY = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 

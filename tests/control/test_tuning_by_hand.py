@@ -339,6 +339,19 @@ def test_saved_settings_and_code_repeat_the_run(session, tmp_path):
         saving.read_settings(session.controls, tmp_path / "bad.toml")
 
 
+def test_code_of_a_loop_that_fails_repeats_the_run_up_to_there(session, tmp_path):
+    session.start()
+    session.apply({"law.K": 1e4, "dt": 4e-3})
+    assert session.wait()
+    first = session.outcome.run
+    assert not first.success
+    assert first.t[-1] < 0.3
+    names = {}
+    exec(session.save("loop.py", tmp_path).read_text(), names)
+    assert names["run"].reason == first.reason
+    assert names["run"].q.tobytes() == first.q.tobytes()
+
+
 @pytest.mark.parametrize("key", ["law.K", "law.K[0]", "plant.friction.viscous", "load.mass", "load.centre[1]"])
 def test_a_saved_sweep_varies_one_control_around_the_setting(session, tmp_path, key):
     session.start()

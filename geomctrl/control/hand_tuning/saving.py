@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,13 @@ def code_of(controls: Controls, loop: Loop, settings: Mapping[str, float], outco
     code = _objects(controls, loop, settings)
     compiled, every = (True, 1) if outcome is None else (outcome.run.compared is not None, outcome.every)
     t_end = loop.t_end if outcome is None else outcome.t_end
-    code.lines.append(
+    call = (
         f"run = gc.simulate(\n    plant, controller, q0, v0, t_end={t_end!r}, dt={loop.dt!r},"
         f" control_dt={loop.control_dt!r},\n    options=gc.SimulationOptions(every={every}, compiled={compiled}),\n)"
     )
+    if outcome is not None and not outcome.run.success:
+        call = f"try:\n{indent(call, '    ')}\nexcept gc.SimulationError as error:  # the loop fails\n    run = error.run"
+    code.lines.append(call)
     return code.text
 
 
