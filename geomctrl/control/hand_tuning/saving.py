@@ -33,7 +33,7 @@ def code_of(controls: Controls, loop: Loop, settings: Mapping[str, float], outco
         f" control_dt={loop.control_dt!r},\n    options=gc.SimulationOptions(every={every}, compiled={compiled}),\n)"
     )
     if outcome is not None and not outcome.run.success:
-        call = f"try:\n{indent(call, '    ')}\nexcept gc.SimulationError as error:  # the loop fails\n    run = error.run"
+        call = f"try:\n{indent(call, '    ')}\nexcept gc.SimulationError as error:\n    run = error.run"
     code.lines.append(call)
     return code.text
 
