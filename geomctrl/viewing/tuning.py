@@ -302,7 +302,7 @@ class TuningPage:
             self._cells = [self._server.gui.add_html(_heat_map(region))]
             names = _short_numbers(region.x_values)
             for j in reversed(range(len(region.y_values))):
-                row = self._server.gui.add_button_group(f"{region.y_values[j]:.3g}", names, hint=region.y)
+                row = self._server.gui.add_button_group(f"{region.y_values[j]:.4g}", names, hint=region.y)
                 row.on_click(lambda event, j=j: self._go(region, names.index(event.target.value), j))
                 self._cells.append(row)
 
@@ -391,15 +391,15 @@ def _heat_map(region: Any) -> str:
     rows = []
     for y, verdicts in zip(region.y_values[::-1], region.verdicts[::-1]):
         cells = "".join(f'<td style="background:{colours[v]};color:white">{signs[v]}</td>' for v in verdicts.tolist())
-        rows.append(f"<tr><th>{y:.3g}</th>{cells}</tr>")
-    head = "<tr><th></th>" + "".join(f"<th>{x:.3g}</th>" for x in region.x_values) + "</tr>"
+        rows.append(f"<tr><th>{y:.4g}</th>{cells}</tr>")
+    head = "<tr><th></th>" + "".join(f"<th>{x:.4g}</th>" for x in region.x_values) + "</tr>"
     names = html.escape(f"{region.x} to the right, {region.y} upwards; the buttons below go there")
     return f'<div style="font-size:0.7em;padding:4px">{names}<table>{"".join(rows)}{head}</table></div>'
 
 
 def _short_numbers(values: np.ndarray) -> list[str]:
     """Different numbers with as few digits as possible, so that a row of buttons fits."""
-    texts = ([f"{x:.{digits}g}" for x in values] for digits in range(2, 17))
+    texts = ([f"{float(f'{x:.{digits}g}'):.{max(digits, 6)}g}" for x in values] for digits in range(2, 17))
     return next((names for names in texts if len({*names}) == len(names)), [repr(x) for x in values.tolist()])
 
 

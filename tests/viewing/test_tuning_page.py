@@ -1,9 +1,11 @@
 """The page of `gc.tune` without a browser: bad arguments, what its handles show, closing."""
 
+import numpy as np
 import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, models, references
+from geomctrl.viewing.tuning import _short_numbers
 
 pytest.importorskip("viser")
 
@@ -28,6 +30,18 @@ LAW = controllers.Passivity(ROBOT, references.Sinusoids(ROBOT, [0.3, 0.5], 0.4, 
 def test_bad_arguments_are_refused_before_a_server_starts(argument, options):
     with pytest.raises(gc.GeomctrlError, match=argument):
         gc.tune(**{"plant": ROBOT, "controller": LAW, **options})
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([0.1, 0.607, 135.6, 824.2, 5000.0], ["0.1", "0.61", "140", "820", "5000"]),
+        ([1.001, 1.002], ["1.001", "1.002"]),
+        ([2e-7, 3e7], ["2e-07", "3e+07"]),
+    ],
+)
+def test_the_buttons_of_a_map_have_short_numbers(values, texts):
+    assert _short_numbers(np.array(values)) == texts
 
 
 def test_sliders_drive_the_session_and_the_page_shows_its_results(tmp_path):
