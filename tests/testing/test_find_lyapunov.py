@@ -155,6 +155,61 @@ def test_unstable_matrices_and_only_they_have_an_unstable_direction(seed):
     assert unstable_direction(A - 10.0, A + 10.0) is None
 
 
+ARM = gc.models.two_link()
+LAWS = {
+    "PDGravity": gc.controllers.PDGravity(ARM, [0.0, 0.0], kp=50.0, kd=20.0),
+    "Passivity": gc.controllers.Passivity(ARM, gc.references.hold(ARM, [0.0, 0.0]), Lambda=5.0, K=20.0),
+}
+
+
+@pytest.fixture(scope="module", params=["PDGravity", pytest.param("Passivity", marks=pytest.mark.slow)])
+def two_link(request):
+    half = np.array([0.5, 0.5, 2.0, 4.0])
+    law = LAWS[request.param]
+    return law, half, testing.find_lyapunov(law, ARM, (half[:2], half[2:]), budget=5_000)
+
+
+def test_a_two_link_is_proved_on_nine_tenths_of_the_largest_sampled_level_set(two_link):
+    """The level set is largest where V touches the box or V' is zero: both by states of the test's own."""
+    law, half, result = two_link
+    assert result.status == "proved"
+    assert result.share >= 0.9 * result.sampled > 0.05
+    rng, least = np.random.default_rng(7), np.inf
+    for k, end in enumerate(np.repeat(half, 2)):
+        for x in rng.uniform(-half, half, (400, 4)):
+            x[k // 2] = end if k % 2 else -end
+            least = min(least, result.controller.value(x[:2], x[2:], ARM))
+    assert result.level <= least  # it is inside the box
+    for x in rng.uniform(-half, half, (300, 4)):
+        if result.controller.in_domain(0.0, x[:2], x[2:]):
+            a = ARM.forward_dynamics(x[:2], x[2:], law(0.0, x[:2], x[2:], None).tau)
+            V = [result.controller.value(x[:2] + s * x[2:], x[2:] + s * a, ARM) for s in (-1e-6, 1e-6)]
+            assert V[1] < V[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_motions_of_the_two_link_from_the_certified_set_converge_inside_the_box(two_link, seed):
+    law, half, result = two_link
+    ray = np.random.default_rng(seed).normal(size=4) * half
+    low, high = 0.0, 3.0
+    for _ in range(40):
+        r = 0.5 * (low + high)
+        inside = result.controller.in_domain(0.0, r * ray[:2], r * ray[2:])
+        low, high = (r, high) if inside else (low, r)
+
+    def field(t, y):
+        return [*y[2:], *ARM.forward_dynamics(y[:2], y[2:], law(t, y[:2], y[2:], None).tau)]
+
+    y = solve_ivp(field, (0.0, 8.0), low * ray, method="LSODA", rtol=1e-7, atol=1e-9).y
+    assert (np.abs(y) <= half[:, None]).all()
+    assert np.abs(y[:, -1]).max() < 1e-3
+
+
+@pytest.mark.slow
+def test_python_flint_confirms_the_two_link(two_link):
+    assert "confirmed" in testing.recheck_lyapunov(two_link[2].certificate)
+
+
 def test_arguments():
     with pytest.raises(ArgumentError, match="degree"):
         testing.find_lyapunov(Limited(), PENDULUM, (0.5, 1.0), degree=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -17,7 +18,7 @@ from geomctrl.robot import Robot
 from geomctrl.tracing.derivatives import loads, pullback, tangents
 from geomctrl.tracing.proofs.interpreted import Program
 
-KINETIC = "T"
+KINETIC, POTENTIAL = "T", "U - U(q_d) - g(q_d) . e"
 
 
 def terms_of(robot: Robot, e: Any, q: Any, v: Any, q_d: np.ndarray, degree: int, mechanical: bool) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def terms_of(robot: Robot, e: Any, q: Any, v: Any, q_d: np.ndarray, degree: int,
     terms |= _monomials(positions, degree)
     if np.any(robot.gravity):
         U = robot.potential_energy(q) - robot.potential_energy(q_d) - np.dot(robot.gravity_force(q_d), e)
-        terms["U - U(q_d) - g(q_d) . e"] = U
+        terms[POTENTIAL] = U
     return terms
 
 
@@ -77,7 +78,7 @@ class FoundLaw:
         """V at a state, for a true robot."""
         terms = terms_of(robot, q - self.q_d, q, v, self.q_d, self.degree, self.mechanical)
         total: Any = 0.0
-        for coefficient, term in zip(self.coefficients, terms.values(), strict=True):
+        for coefficient, term in zip(self.coefficients, terms.values()):  # the potential energy may have none
             total = total + coefficient * term
         return total
 
@@ -100,10 +101,20 @@ class CandidateLoop:
             return {name: one_number(x) for name, x in terms.items()}
 
         loop = self.loop = trace_closed_loop(plant, law, extra)
-        self.names, terms = list(loop.extra), list(loop.extra.values())
         self.n = 2 * len(q_d)
         self._field = loop.over(loop.field[: self.n])
+        if loop.extra.keys() & {POTENTIAL} and self._is_weightless():
+            del loop.extra[POTENTIAL]
+        self.names, terms = list(loop.extra), list(loop.extra.values())
         self._terms = loop.over([*terms, *(loop.along(x) for x in terms)])
+
+    def _is_weightless(self) -> bool:
+        """Whether the law compensates gravity, at random states."""
+        loop, sizes = self.loop, set(np.abs(self.plant.robot.gravity).tolist())
+        numbers = np.where([abs(x) in sizes for x in loop.numbers.tolist()], 0.0, loop.numbers)
+        x = np.random.default_rng(0).uniform(-1.0, 1.0, (8, self.n))
+        weightless = replace(loop, numbers=numbers).over(loop.field[: self.n])
+        return np.allclose(weightless(np.zeros(len(x)), self._states(x)), self.field(x), rtol=1e-9)
 
     def field(self, x: np.ndarray) -> np.ndarray:
         """x' (m, 2n)."""

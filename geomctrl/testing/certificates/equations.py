@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from geomctrl.control.compiled.proving import TracedClosedLoop, trace_closed_loop
+from geomctrl.control.compiled.proving import NUMBERS, TracedClosedLoop, trace_closed_loop
 from geomctrl.control.compiled.robot_numbers import armatures, inertial_parameters
 from geomctrl.control.friction import Friction
 from geomctrl.control.plant import Plant
@@ -30,8 +30,9 @@ from geomctrl.errors import ArgumentError
 from geomctrl.tracing import symbols
 from geomctrl.tracing.arrays import symbol_array
 from geomctrl.tracing.derivatives import loads, tangents
-from geomctrl.tracing.proofs.identities import degree_in
+from geomctrl.tracing.proofs.identities import chance, degree_in, identical
 from geomctrl.tracing.proofs.interpreted import Program
+from geomctrl.tracing.proofs.polynomials import expanded
 from geomctrl.tracing.proofs.substitution import substituted
 from geomctrl.tracing.symbols import Symbol, add, is_symbol, mul, sub
 from geomctrl.tracing.untraceable import UntraceableError
@@ -186,6 +187,9 @@ def equations(
     mass, w = mass[: len(forms.mass)], mass[len(forms.mass) :]
     ends = [graph.operand(x) for x in (decrease, value, loop.good) if x is not True]
     inputs = {k for k in graph.needed(ends) if graph.nodes[k][0] == "load"}
+    if exact and not moving and not adaptive and np.array_equal(model, forms.true):
+        (decrease, value, U), coefficients, lemmas = _expanded(forms, x, angles, [decrease, value, U], lemmas)
+        as_traced = replace(as_traced, numbers=np.append(as_traced.numbers, coefficients))
     times = (0.0, np.inf) if within is None else (max(float(within["t"][0][0]), 0.0), float(within["t"][1][0]))
     places, phases = loop.extra["angles"] if moving else [], []
     if moving and not timed and loop.t.index in inputs:
@@ -235,6 +239,31 @@ def _separate_angles(forms: Forms, nodes: list[int]) -> tuple[dict[int, Any], li
             moved[node], used = symbols.unary(op, angle), True
         angles.append(angle.index if used else None)
     return moved, angles
+
+
+def _expanded(
+    forms: Forms, x: list[int], angles: list[int | None], ends: list[Any], lemmas: list[Lemma]
+) -> tuple[list[Any], list[float], list[Lemma]]:
+    """`ends`, of which polynomials for the plant's own parameters are expanded; further numbers of the loop; lemmas."""
+    origins = dict(zip(x, [*forms.q_d.tolist(), *[0.0] * len(x)]))
+    numbers = {**forms.fixed, **dict(zip(forms.p, forms.true.tolist())), **dict.fromkeys(forms.errors, 0.0)}
+    keys = {forms.graph.nodes[k][1:]: y for k, y in numbers.items()}
+    used, pairs = [k for k in angles if k is not None], []
+    coefficients: dict[float, Any] = {}
+
+    def constant(x: float) -> Any:
+        return coefficients.setdefault(x, forms.graph.load(NUMBERS, len(forms.loop.numbers) + len(coefficients)))
+
+    for i, end in enumerate(ends):
+        new = expanded(forms.graph, end, origins, used, numbers, constant)
+        keys |= {forms.graph.nodes[k.index][1:]: x for x, k in coefficients.items()}
+        if new is not None and identical(forms.graph, [(end, new)], keys):
+            pairs.append((end, new))
+            ends[i] = new
+    forms.fixed |= {k.index: x for x, k in coefficients.items()}
+    claim = "V and V' as sums of different power products, with sin^2 + cos^2 = 1"
+    lemma = Lemma(claim, chance(forms.graph, pairs), lambda seed: identical(forms.graph, pairs, keys, seed))
+    return ends, list(coefficients), [*lemmas, lemma] if pairs else lemmas
 
 
 def _check_disturbances(forms: Forms, torques: list[int], plant: str) -> None:

@@ -24,6 +24,7 @@ DECAY, INNER_DECAY = 0.02, 0.5  # V' < -d r V with the loop's slowest rate r, on
 ROUNDS = 6
 CLOSE = 0.05  # of V - 1: states this far outside of the level set keep their weight
 ADDED, ADDED_DECAY = 200, 0.06  # violating states that a round adds at most, and their d
+DESCENTS, LOWEST, NEIGHBOURS = 8, 40, 8  # of the search for the smallest V on faces
 PENALTY = 50.0  # weight of violations of V' < 0 where V < 1
 STEP, DURATION = 0.2, 20.0  # of simulations, relative to the fastest and the slowest rate
 
@@ -74,8 +75,23 @@ class Fitting:
         """A fit with its level and share, by samples."""
         values, rates = (x @ coefficients for x in self.on_examined)
         violating = values[~(rates < 0.0)]
-        level = min(float(violating.min(initial=np.inf)), float((self.on_faces @ coefficients).min()))
+        level = min(float(violating.min(initial=np.inf)), self.least_on_faces(coefficients))
         return Fit(coefficients, level, self.share(coefficients, level))
+
+    def least_on_faces(self, coefficients: np.ndarray) -> float:
+        """The smallest V found on the faces of the box; states with a small V are added to those on faces."""
+        rng, x, values = np.random.default_rng(0), self.faces, self.on_faces @ coefficients
+        for k in range(DESCENTS):
+            best = np.argsort(values)[:LOWEST]
+            x, values = x[best], values[best]
+            near = np.repeat(x, NEIGHBOURS, 0)
+            moved = near + 0.3 * 0.5**k * self.half * rng.normal(size=near.shape)
+            near = np.where(np.abs(near) == self.half, near, np.clip(moved, -self.half, self.half))
+            x, values = np.concatenate([x, near]), np.append(values, self.loop.terms(near)[0] @ coefficients)
+        lowest = x[np.argsort(values)[:LOWEST]]
+        self.faces = np.concatenate([self.faces, lowest])
+        self.on_faces = np.concatenate([self.on_faces, self.loop.terms(lowest)[0]])
+        return float(values.min())
 
     def share(self, coefficients: np.ndarray, level: float) -> float:
         """The share of V <= level of the samples that converge."""

@@ -9,7 +9,9 @@ import numpy as np
 from geomctrl.tracing.proofs.substitution import substituted
 
 
-def without_gravity(forms: Any, form: str, lemmas: list[Any], model: np.ndarray, decrease: Any, *rest: Any) -> Any:
+def without_gravity(
+    forms: Any, form: str, lemmas: list[Any], model: np.ndarray, decrease: Any, value: Any, potential: Any
+) -> Any:
     """A form of V' with zero gravity, if that is an identity; for the plant's own parameters only."""
     graph = forms.graph
     true = dict(zip([*forms.p, *forms.errors], [*forms.true.tolist(), *(forms.true - model).tolist()]))
@@ -22,6 +24,7 @@ def without_gravity(forms: Any, form: str, lemmas: list[Any], model: np.ndarray,
     (shorter,) = substituted(graph, [exact], weightless)
     pairs = [(exact, shorter)]
     if not weightless or not forms.same(pairs):
-        return form, lemmas, model, decrease, *rest
+        return form, lemmas, model, decrease, value, potential
     lemmas = [*lemmas, forms.lemma("V' does not depend on gravity, which the law compensates", pairs)]
-    return f"{form}; without gravity", lemmas, model, shorter, *rest
+    forms.separable = forms.separable or not weightless.keys() & set(graph.needed([graph.operand(value)]))
+    return f"{form}; without gravity", lemmas, model, shorter, value, potential

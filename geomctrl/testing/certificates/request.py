@@ -152,11 +152,14 @@ class CertificateRequest(Conditions):
             return {}
         tasks = {statement: Task(self.bounds(neg(e.value)), self.box, None)}
         if e.potential is not None:
-            squares: Any = 0.0
+            squares: Any = 0.0  # of v, which is zero in the boxes: U does not depend on it
             for k, d in zip(e.x[e.n : 2 * e.n], self.scale[e.n :]):
                 squares = add(squares, mul(mul(e.symbol(k), e.symbol(k)), 1.0 / d**2))
+            lo, hi = self.box.lo.copy(), self.box.hi.copy()
+            lo[:, e.n : 2 * e.n] = hi[:, e.n : 2 * e.n] = 0.0
+            at_rest = Boxes(lo, hi, self.box.p_lo, self.box.p_hi)
             statement = "V = 1/2 w . M w + U(q) > 0 off the equilibrium: U > 0 for other q, and M is positive definite"
-            tasks[statement] = Task(self.bounds(neg(add(e.potential, squares))), self.box, None)
+            tasks[statement] = Task(self.bounds(neg(add(e.potential, squares))), at_rest, None)
         return tasks
 
     def positive(self) -> Claim:
