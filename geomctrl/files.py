@@ -1,10 +1,11 @@
-"""Write files atomically, read regular files safely, and read TOML files."""
+"""Write files atomically, and read regular files, archives of arrays and TOML files safely."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import glob
+import math
 import os
 import stat
 import tomllib
@@ -12,6 +13,8 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
+
+import numpy as np
 
 from .errors import ArgumentError, GeomctrlError, WriteError
 
@@ -128,6 +131,35 @@ def _clear_away(path: Path) -> None:
         with contextlib.suppress(OSError), open(name, "rb", opener=_open_unfollowed) as file:
             if _lock(file):
                 os.unlink(name)
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an npz file by name, without executing anything that it contains.
+
+    Raises OSError, or ValueError for a file that is damaged or something else, or whose arrays exceed the memory.
+    """
+    require_regular(path)
+    try:
+        with open(path, "rb") as file:
+            if isinstance(archive := np.load(file, allow_pickle=False), np.ndarray):
+                raise ValueError("one array without a name: expected an npz archive")
+            if (size := sum(member.file_size for member in archive.zip.infolist())) > _memory():
+                raise ValueError(f"its arrays take {size / 2**30:.3g} GiB, more than this machine's memory")
+            arrays = {name: archive[name] for name in archive.files}
+    except (OSError, ValueError):
+        raise
+    except Exception as error:  # MemoryError, and what zipfile, zlib and the parser of numpy's headers raise
+        raise ValueError(f"{error!s:.200}") from error
+    if any(not isinstance(x, np.ndarray) for x in arrays.values()):
+        raise ValueError("a member is not an array")
+    return arrays
+
+
+def _memory() -> float:
+    """Bytes of memory of this machine, infinite where the system does not say."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return math.inf
 
 
 def read_toml(path: Path) -> dict[str, Any]:

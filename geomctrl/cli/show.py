@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter, validators
 
 from geomctrl.errors import ArgumentError, GeomctrlError
-from geomctrl.files import write_text
+from geomctrl.files import read_arrays, write_text
 
 from .options import UrdfOptions, as_names
 from .terminal import FAILED, print_error, stdout_console
@@ -105,12 +105,9 @@ def _load_run(path: Path, robot: str | None, urdf: UrdfOptions) -> Run:
 
 def _named_robot(path: Path) -> Robot:
     """The robot that a saved run names."""
-    import numpy as np
-
     from geomctrl import models
 
-    with np.load(path, allow_pickle=False) as file:
-        named: Any = json.loads(str(file["about"])).get("robot") or {}
+    named: Any = json.loads(str(read_arrays(path)["about"])).get("robot") or {}
     source = Path(named.get("file", ""))
     try:
         if "file" in named and source.is_file():

@@ -11,7 +11,7 @@ import numpy as np
 
 from geomctrl.arguments import path_of, shown
 from geomctrl.errors import ArgumentError
-from geomctrl.files import require_regular, whole
+from geomctrl.files import read_arrays, whole
 
 from .contracts import Desired
 from .monitors import HELD, UNRESOLVED, VIOLATED, Finding
@@ -47,12 +47,8 @@ def read_arguments(path: str | os.PathLike, plant: Any) -> tuple[Any, ...]:
     """Read the file of a run and return the arguments of `Run`; raise ArgumentError for a file that is none."""
     path = path_of("path", path)  # `open` would take an integer as a file descriptor and close it
     try:
-        require_regular(path)
-        with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as f:
-            samples, *others = arguments_of({k: f[k] for k in f.files}, plant)
-    except MemoryError:
-        raise
-    except Exception as error:  # readers of zip files, arrays and JSON raise many types on invalid files
+        samples, *others = arguments_of(read_arrays(path), plant)
+    except Exception as error:  # JSON of a file by others may be anything
         raise ArgumentError(
             f"path: {os.fspath(path)!r} is not a saved run: {type(error).__name__}: {error!s:.200}"
         ) from error

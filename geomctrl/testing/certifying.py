@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, path_of, read_only, shown
+from geomctrl.arguments import count, read_only, shown
 from geomctrl.control.progress import progress_function
 from geomctrl.control.sweeping.executors import spread
 from geomctrl.control.sweeping.job import unpickled
 from geomctrl.errors import ArgumentError
+from geomctrl.files import read_arrays
 from geomctrl.other_names import named_arguments
 from geomctrl.tracing.proofs.branching import SettledPart, Spread, settled_part
 from geomctrl.tracing.proofs.certificates import Certificate as Certificate
@@ -124,11 +125,10 @@ def _earlier(resume: Any, claim: Claim) -> tuple[np.ndarray, np.ndarray]:
         if isinstance(resume, Certificate):
             arrays = resume._open()
         else:
-            with np.load(path_of("resume", resume), allow_pickle=False) as file:
-                arrays = {name: np.asarray(file[name], float) for name in ("open_lo", "open_hi")}
-        lo, hi = arrays["open_lo"], arrays["open_hi"]
+            arrays = read_arrays(Path(resume))
+        lo, hi = (np.asarray(arrays[name], float) for name in ("open_lo", "open_hi"))
         reason = None if lo.shape == hi.shape == (len(lo), claim.n) else f"boxes {lo.shape}, {hi.shape}"
-    except (OSError, ValueError, KeyError, EOFError) as error:  # numpy and zipfile, for invalid files
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArgumentError(f"{expected}, got {shown(resume)} ({error!s:.80})") from error
     domain = np.stack([claim.lo, claim.hi])
     reason = reason or uncovered(domain, lo, hi)

@@ -17,7 +17,7 @@ import numpy as np
 from geomctrl import models
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError, SimulationError
-from geomctrl.files import whole, write_text
+from geomctrl.files import read_arrays, whole, write_text
 from geomctrl.robot import Robot
 
 from .closed_loop import ClosedLoop
@@ -148,22 +148,12 @@ class Examples:
         """
         path = self.path(test)
         try:
-            with (
-                open(path, "rb") as file,
-                np.load(file, allow_pickle=False) as file_content,
-            ):  # numpy does not close an invalid file
-                q, v = (np.asarray(file_content[name], float) for name in ("q", "v"))
-                return [
-                    (
-                        float(file_content["t"]),
-                        q,
-                        v,
-                        np.asarray(file_content["z"], float) if "z" in file_content else None,
-                    )
-                ]
+            arrays = read_arrays(path)
+            t, q, v = (np.asarray(arrays[name], float) for name in "tqv")
+            return [(float(t), q, v, np.asarray(arrays["z"], float) if "z" in arrays else None)]
         except FileNotFoundError:
             return []
-        except Exception as error:  # numpy raises many types for truncated or foreign files
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise ArgumentError(f"{path}: expected a counterexample of {test}, got {error!r:.120}") from error
 
     def save(self, test: str, error: AssertionError, loop: object = None) -> Path:

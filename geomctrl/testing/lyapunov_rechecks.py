@@ -9,7 +9,8 @@ import numpy as np
 
 from geomctrl.arguments import count, number, path_of, shown
 from geomctrl.control.plant import Plant
-from geomctrl.errors import ArgumentError, GeomctrlError
+from geomctrl.errors import ArgumentError
+from geomctrl.files import read_arrays
 from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 from geomctrl.tracing.symbols import neg
@@ -111,18 +112,16 @@ def recheck_lyapunov(
 
 
 def _read(proof: str | Path) -> dict[str, np.ndarray]:
+    path = path_of("proof", proof)
     try:
-        with np.load(path_of("proof", proof), allow_pickle=False) as file:
-            arrays = dict(file)
+        arrays = read_arrays(path)
         if "words" not in arrays or arrays["words"].dtype.kind != "U" or arrays["words"].ndim != 1:
             raise ValueError("the file contains no inequalities")
         if any(x.dtype.kind != "f" for name, x in arrays.items() if name != "words"):
             raise ValueError("boxes must be arrays of floats")
     except FileNotFoundError:
         raise ArgumentError(f"proof: no such file: {str(proof)!r}") from None
-    except Exception as error:  # numpy and zipfile raise many types for invalid files
-        if isinstance(error, GeomctrlError):
-            raise
+    except (OSError, ValueError) as error:
         expected = f"proof: expected what LyapunovCertificate.save writes, got {shown(proof)}"
         raise ArgumentError(f"{expected} ({error!s:.80})") from None
     return arrays

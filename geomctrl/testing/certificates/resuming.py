@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import path_of, shown
+from geomctrl.arguments import shown
 from geomctrl.errors import ArgumentError
+from geomctrl.files import read_arrays
 from geomctrl.tracing.proofs.rechecking import clipped, uncovered
 
 from .branching import Divisible
@@ -68,14 +69,13 @@ def earlier_boxes(resume: Any, statement: str, task: Divisible) -> Boxes | None:
 
 def _read(path: str | Path) -> Mapping[str, Any]:
     try:
-        with np.load(path_of("resume", path), allow_pickle=False) as file:
-            arrays = dict(file)
-        if arrays["words"].dtype.kind != "U" or arrays["words"].ndim != 1:
+        arrays = read_arrays(Path(path))
+        if "words" not in arrays or arrays["words"].dtype.kind != "U" or arrays["words"].ndim != 1:
             raise ValueError("no statements")
         if any(x.dtype.kind != "f" or x.ndim != 2 for name, x in arrays.items() if name[0].isdigit()):
             raise ValueError("boxes must be arrays of floats")
     except FileNotFoundError:
         raise ArgumentError(f"resume: no such file: {str(path)!r}") from None
-    except Exception as error:  # numpy and zipfile raise many types for invalid files
+    except (OSError, ValueError) as error:
         raise ArgumentError(f"{EXPECTED}, got {path!r:.80} ({error!s:.80})") from error
     return arrays

@@ -20,6 +20,7 @@ import numpy as np
 
 from geomctrl.arguments import path_of
 from geomctrl.errors import ArgumentError
+from geomctrl.files import read_arrays
 
 from .saved_code import Code
 
@@ -105,21 +106,19 @@ def _work_here(k: int) -> Any:
 
 
 EXPECTED = "proof: expected what Certificate.save writes"
-INVALID_FILE_ERRORS = KeyError, ValueError, TypeError, IndexError, AttributeError, OSError, EOFError
+INVALID_FILE_ERRORS = KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError
 
 
 def _arrays(proof: Any) -> dict[str, Any]:
     own = getattr(proof, "_arrays", None)
     if own is not None:
         return own()
+    path = path_of("proof", proof)
     try:
-        with np.load(path_of("proof", proof), allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except ArgumentError:
-        raise
+        return read_arrays(path)
     except FileNotFoundError:
         raise ArgumentError(f"proof: no such file: {str(proof)!r}") from None
-    except INVALID_FILE_ERRORS as error:
+    except (OSError, ValueError) as error:
         raise ArgumentError(f"{EXPECTED}, got {proof!r:.80} ({error!s:.80})") from error
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import warnings
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.files import read_arrays
 from geomctrl.identification.errors import DataError
 
 from . import ros
@@ -24,15 +24,8 @@ def read_npz(path: Path, topic: str | None = None) -> Recording:
     """All arrays of an archive. Raises DataError."""
     label = f"log {str(path)!r}"
     try:
-        with path.open("rb") as file:
-            archive = np.load(file, allow_pickle=False)
-            if isinstance(archive, np.ndarray):
-                raise DataError(f"{label}: one array without a name: expected an npz archive, or CSV")
-            with archive:
-                return Recording(label, {key: archive[key] for key in archive.files}, "array")
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, DataError):
-            raise
+        return Recording(label, read_arrays(path), "array")
+    except (ValueError, OSError) as error:
         raise DataError(f"{label}: not a readable npz archive: {error}; tables end in .csv, .txt or .tsv") from None
 
 
