@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import flag, function, one_state, shown
+from geomctrl.arguments import flag, function, instance, one_state, shown
 from geomctrl.control.contracts import Desired, Lyapunov, Reference, desired_at
 from geomctrl.control.friction.model import FrictionModel, friction_of_law
 from geomctrl.control.plant import Plant
@@ -152,7 +152,4 @@ class ModelBased(Law):
 
 def true_robot(plant: Plant) -> Robot:
     """The plant's current robot, with which Lyapunov functions are evaluated."""
-    try:
-        return plant.robot
-    except AttributeError:
-        raise ArgumentError(f"plant: expected a geomctrl.Plant, got {shown(plant)}") from None
+    return instance("plant", plant, Plant, "a geomctrl.Plant").robot

@@ -19,6 +19,7 @@ from .errors import ArgumentError, GeomctrlError
 
 FLOAT64 = np.dtype(np.float64)
 NO_NUMBERS = (str, bytes, bool, np.bool_, type(None))  # refused, although numpy converts them to floats
+MAX_FILE_NAME = 255  # bytes of the name of a file or folder, on all usual file systems
 MAX_COUNT = 2**31 - 1  # largest accepted count of anything
 ROTATION_TOLERANCE = 1e-6  # |R^T R - 1| above which a matrix is refused as a rotation
 
@@ -78,8 +79,11 @@ def _converted(name: str, value: ArrayLike, trailing: tuple[int, ...]) -> np.nda
         if a.dtype.kind not in "iufO" or (a.dtype.kind == "O" and any(isinstance(x, NO_NUMBERS) for x in a.flat)):
             raise TypeError
         return np.require(a, np.float64, ["C", "W", "E"])
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{name}: expected real numbers of {_shape(trailing)}, got {shown(value)}") from None
+    except Exception as error:  # of the object's own conversion, too: a tensor with gradients raises RuntimeError
+        reason = "" if isinstance(error, (TypeError, ValueError, OverflowError)) else f": {error!s:.200}"
+        raise ArgumentError(
+            f"{name}: expected real numbers of {_shape(trailing)}, got {shown(value)}{reason}"
+        ) from None
 
 
 def _require_unmasked(name: str, value: ArrayLike) -> None:
@@ -223,7 +227,7 @@ def path_of(name: str, x: object) -> Path:
     if isinstance(x, (str, os.PathLike)):
         with contextlib.suppress(ValueError):  # of names that no file can have: they have half of a character
             encoded = os.fsencode(x)
-            if encoded and b"\0" not in encoded:
+            if encoded and b"\0" not in encoded and max(map(len, encoded.split(os.sep.encode()))) <= MAX_FILE_NAME:
                 return Path(x)
     raise ArgumentError(f"{name}: expected a path, got {shown(x)}")
 

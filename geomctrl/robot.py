@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from geomctrl.arguments import shown
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import building, configuration, variants
 from geomctrl.mechanism.mechanism import Mechanism
@@ -37,7 +38,7 @@ class _RobotType(type):
         try:
             return super().__call__(*args, **options)
         except TypeError:
-            got = ", ".join([*(f"{x!r:.40}" for x in args), *options]) or "nothing"
+            got = ", ".join([*map(shown, args), *options]) or "nothing"
             raise ArgumentError(
                 f"Robot: expected the fields of a robot, got {got}; use geomctrl.load_urdf(path),"
                 " geomctrl.models.load(name) or geomctrl.Robot.build(bodies)"
@@ -58,7 +59,7 @@ def _of_a_robot(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def checked(robot: Mechanism, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(robot, Mechanism):
-            raise ArgumentError(f"robot: expected a Robot, got {robot!r:.80}; call it as robot.{method.__name__}(...)")
+            raise ArgumentError(f"robot: expected a Robot, got {shown(robot)}; call it as robot.{method.__name__}(...)")
         return method(robot, *args, **kwargs)
 
     return checked

@@ -16,7 +16,7 @@ from cli.command_line import run
 import geomctrl as gc
 from geomctrl import controllers, identification, models, papers, references, testing
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
-from geomctrl.identification.excitation.trajectory import Trajectory
+from geomctrl.identification.excitation.trajectory import Trajectory, save_trajectory
 from geomctrl.models import load_extra
 from geomctrl.models.io.model_file import load_model
 from geomctrl.tracing.backends.ptx import processor
@@ -48,6 +48,13 @@ def deep():
 class Unprintable:
     def __repr__(self):
         raise RuntimeError("it has no repr")
+
+
+class Unconvertible:
+    """Like a tensor with gradients, which numpy can not read."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("detach it first")
 
 
 CALLS = {
@@ -105,6 +112,16 @@ CALLS = {
     r"storage\(t, q, v, z, plant\) ": lambda: passivity(np.zeros(9)),
     "model": lambda: identification.fit([1.0], None, "ols"),
     "plants": lambda: gc.simulate_many(scipy.sparse.eye(2), LAW, ZERO, ZERO, 0.01, 1e-3),
+    "v ": lambda: ROBOT.inverse_dynamics(ZERO, Unconvertible(), ZERO),
+    "base_twist": lambda: papers.factored.body_twists(ROBOT, ZERO, ZERO, Unconvertible()),
+    "prismatic": lambda: gc.Robot.from_dh([1.0], [0.0], [0.0], [0.0], prismatic=[np.timedelta64(0)]),
+    "events": lambda: gc.integrators.integrate(np.negative, ZERO, (0.0, 1.0), 0.1, "MK4", gc.groups.Rn(2), events={}),
+    "resume": lambda: testing.Budget(resume=deep()),
+    "plant": lambda: PASSIVITY.lyapunov(0.0, ZERO, ZERO, None, PASSIVITY),
+    "path  ": lambda: ROBOT.to_c("x" * 5000),
+    "metric": lambda: testing.assert_contracting(PASSIVITY, ROBOT, lambda: np.eye(4), 1.0),
+    "rate": lambda: save_trajectory(Trajectory(1.0, np.ones((3, 2))), "motion.csv", ["a", "b"], rate=1e18),
+    "tau": lambda: gc.rollout(ROBOT, ZERO, ZERO, lambda: ZERO, 0.1, 0.01, method="variational"),
     "v0": lambda: gc.simulate_many(ROBOT, LAW, ZERO, [[[1.0], [1.0, 2.0]], ZERO], 0.01, 1e-3),
 }
 

@@ -5,6 +5,7 @@ imported when their command runs, so that `geomctrl --help` is fast.
 """
 
 import ast
+import os
 import signal
 import sys
 import traceback
@@ -59,6 +60,9 @@ for _order, _name in enumerate(COMMANDS):
 
 def main() -> int:
     """Run the console script and return its exit status; UNEXPECTED after an error of geomctrl itself."""
+    for name in ("stdin", "stdout", "stderr"):  # None if the caller closed it, as `>&-` does
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115 - takes its number, which a result could get
     for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _end)

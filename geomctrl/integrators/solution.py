@@ -1,13 +1,13 @@
 """The result of an integration: samples, interpolation between the steps, and zero crossings of events."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import checked, flag, number, shown
+from geomctrl.arguments import checked, flag, listed, number, shown
 from geomctrl.errors import ArgumentError, IntegrationError
 
 
@@ -139,9 +139,9 @@ class Watch:
     """Detects sign changes of the events in each step."""
 
     def __init__(self, events, stepper):
-        if not callable(events) and not isinstance(events, Iterable):
-            raise ArgumentError(f"events: expected functions g(t, y), got {shown(events)}")
-        self.events, self.stepper = (events,) if callable(events) else tuple(events), stepper
+        expected = "functions g(t, y)"
+        self.events = [events] if callable(events) else listed("events", events, expected, ordered=False)
+        self.stepper = stepper
         for event in self.events:
             if not callable(event):
                 raise ArgumentError(f"events: expected functions g(t, y), got {shown(event)}")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from statistics import mode
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, flag, frozen, listed, shown, vector
+from geomctrl.arguments import checked, choice, count, flag, frozen, listed, shown, vector
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError, InertiaError, ModelError, NameNotFoundError
 from geomctrl.other_names import named_arguments
@@ -328,10 +327,7 @@ def _inertias(inertias: Any, n: int) -> list[np.ndarray]:
 
 
 def _numbers_of(name: str, values: Any, expected: str, allowed: range) -> list[int]:
-    numbers = listed(name, values, expected)
-    if not all(isinstance(k, Integral) and not isinstance(k, bool) and k in allowed for k in numbers):
-        raise ArgumentError(f"{name}: expected {expected}, got {shown(numbers)}")
-    return [int(k) for k in numbers]
+    return [count(name, k, allowed.start, allowed.stop - 1, expected) for k in listed(name, values, expected)]
 
 
 def _check_bodies(bodies: list[Body]) -> None:

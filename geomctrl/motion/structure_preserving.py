@@ -39,7 +39,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import choice, number
+from geomctrl.arguments import choice, function, number
 from geomctrl.errors import ArgumentError
 from geomctrl.integrators.tableaus import Tableau
 from geomctrl.kernels import marches as momentum_form_kernels
@@ -127,6 +127,7 @@ def _chosen(method: str, tableau: str | Tableau) -> tuple[str, Callable[[Robot],
 
 def _start(method: Method, robot: Robot, tau: Callable, tableau: Tableau, q, v) -> tuple[MomentumForm | Midpoint, Any]:
     """The stepper for a torque function, and its initial state."""
+    function("tau", tau, "tau(t, q, v)", 3)
     if method.march is momentum_form_kernels.march_momentum_form:
         stepper = MomentumForm(robot, tau, tableau)
         return stepper, stepper.momenta(q, v)

@@ -355,7 +355,7 @@ def _double(name: str, x: ArrayLike) -> np.ndarray:
     try:
         if np.iscomplexobj(x):
             return checked(name, np.real(x), ()) + 1j * checked(name, np.imag(x), ())
-    except ValueError:  # a ragged list: `checked` raises the error
+    except Exception:  # `checked` raises the error
         pass
     return checked(name, x, ())
 

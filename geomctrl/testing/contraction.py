@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from geomctrl.arguments import checked, number, shown, tolerance
+from geomctrl.arguments import checked, function, number, shown, tolerance
 from geomctrl.control.compiled.proving import trace_closed_loop
 from geomctrl.control.contracts import started
 from geomctrl.control.plant import Plant
@@ -149,7 +149,8 @@ class Variations:
         start = started(controller, robot)
         self.controller, self.plant, self.nv = controller, plant, robot.nv
         self.size = 2 * robot.nv + (0 if start is None else np.size(start))
-        self.metric: Callable[..., Any] = metric if callable(metric) else lambda t, q, v, z: metric
+        constant = lambda t, q, v, z: metric  # noqa: E731
+        self.metric = function("metric", metric, "(t, q, v, z) -> P", 4) if callable(metric) else constant
         self.traced = None
         with suppress(Exception):  # user code may raise anything for symbols; numerical evaluation remains
             self.traced = self._traced()

@@ -208,7 +208,7 @@ class Budget:
 
     def __post_init__(self):
         if not (self.resume is None or isinstance(self.resume, (str, Path)) or hasattr(self.resume, "save")):
-            raise ArgumentError(f"resume: expected a certificate or the path of a file, got {self.resume!r:.80}")
+            raise ArgumentError(f"resume: expected a certificate or the path of a file, got {shown(self.resume)}")
         checked_executor(self.executor)
         _store(self, boxes=count("boxes", self.boxes, 1), seconds=_seconds("seconds", self.seconds))
         _store(self, seed=count("seed", self.seed))

@@ -62,6 +62,14 @@ def test_a_reader_that_left_is_no_failure(tmp_path, closed):
     assert command("info", "panda", stdout=closed) == (0, "")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a shell closes them")
+def test_closed_streams_lose_nothing(tmp_path):
+    program = [sys.executable, "-m", "geomctrl.cli", *TRACK, "--out", str(tmp_path / "out")]
+    done = subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *program], timeout=300)
+    assert done.returncode == 0
+    assert saved(tmp_path / "out")
+
+
 def test_characters_that_the_encoding_lacks_are_replaced(tmp_path):
     urdf = tmp_path / "arm.urdf"
     urdf.write_text(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, flag, number, one_or_each, shown
+from geomctrl.arguments import checked, flag, listed, number, one_or_each, shown
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.errors import DataError, SolverError
 from geomctrl.identification.logs import Dataset
@@ -303,11 +303,12 @@ def _require_physical(estimate: Estimate, limits: BodyBounds, penalties: Penalti
 
 
 def _numbers_of(robot, names) -> list[int]:
-    if isinstance(names, str) or not isinstance(names, Sequence):
-        raise ArgumentError(f"fixed: expected a list of body names, got {shown(names)}")
+    names = listed("fixed", names, "a list of body names", ordered=False)
     for name in names:
-        if name not in robot.body_names:
-            raise NameNotFoundError(f"fixed: no body named {name!r}; known: {', '.join(map(repr, robot.body_names))}")
+        if not isinstance(name, str) or name not in robot.body_names:
+            raise NameNotFoundError(
+                f"fixed: no body named {shown(name)}; known: {', '.join(map(repr, robot.body_names))}"
+            )
     return sorted(robot.body_names.index(name) for name in names)
 
 

@@ -17,6 +17,8 @@ from geomctrl.errors import ArgumentError
 from geomctrl.files import write_text
 from geomctrl.tracing.backends.c_files import comment, prefix
 
+MAX_SAMPLES = 100_000_000  # in a file: hours at 10 kHz, and gigabytes of text
+
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
@@ -109,8 +111,10 @@ def save_trajectory(
     if len(names) != trajectory.coefficients.shape[1]:
         raise ArgumentError(f"names: expected {trajectory.coefficients.shape[1]}, one per joint, got {len(names)}")
     name = prefix("name", name)
-    rate = number("rate", rate, "a rate > 0", lambda x: x > 0.0)
-    sampled = samples(trajectory, rate, count("repeats", repeats, 1))
+    repeats = count("repeats", repeats, 1)
+    enough = MAX_SAMPLES / (trajectory.duration * repeats)
+    rate = number("rate", rate, f"a rate > 0, at most {MAX_SAMPLES} samples", lambda x: 0.0 < x <= enough)
+    sampled = samples(trajectory, rate, repeats)
     return write_text(path, writers[path.suffix.lower()](sampled, names, name))
 
 

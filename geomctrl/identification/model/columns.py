@@ -203,7 +203,7 @@ def _column(label: str, table: Mapping[str, Any], robot: Robot) -> Column:
             raise ArgumentError(f"{label}: {key}: expected some of {', '.join(KEYS)}")
     for key in ("name", "joint", "torque"):
         if not isinstance(table.get(key), str):
-            raise ArgumentError(f"{label}: {key}: expected a string, got {table.get(key)!r:.60}")
+            raise ArgumentError(f"{label}: {key}: expected a string, got {shown(table.get(key))}")
     if table["joint"] not in robot.dof_names:
         raise ArgumentError(f"{label}: joint: expected one of {', '.join(robot.dof_names)}, got {table['joint']!r}")
     where = table.get("where", {})
@@ -376,5 +376,5 @@ def check_curves(curves: Sequence[Curve], n: int) -> None:
     for c in curves:
         if not isinstance(c, Curve) or not c.actuator < n:
             raise ArgumentError(
-                f"curves: expected a sigmoid or stribeck of a positive speed on one of {n} actuators, got {c}"
+                f"curves: expected a sigmoid or stribeck of a positive speed on one of {n} actuators, got {shown(c)}"
             )

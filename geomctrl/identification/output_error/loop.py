@@ -286,7 +286,9 @@ def loops_of(value: Any, n: int) -> list[Any]:
     if len(loops) != n:
         raise ArgumentError(f"loop: expected one, or {n}, one per log, got {len(loops)}")
     for loop in loops:
-        if not all(hasattr(loop, name) for name in ("period", "delay", "torque", "gains", "_running")):
+        if isinstance(loop, type) or not all(
+            hasattr(loop, name) for name in ("period", "delay", "torque", "gains", "_running")
+        ):
             raise ArgumentError(f"loop: expected a ServoLoop or a ControllerLoop, got {shown(loop)}")
         if (loop.period, loop.delay, loop.torque) != (loops[0].period, loops[0].delay, loops[0].torque):
             raise ArgumentError("loop: expected the same period, delay and torque for every log")

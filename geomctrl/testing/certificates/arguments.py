@@ -82,7 +82,7 @@ def with_others(box: Box, plant: Plant, p_lo: np.ndarray, p_hi: np.ndarray) -> t
         p_lo, p_hi = np.append(p_lo, middle - largest), np.append(p_hi, middle + largest)
     if box.friction is not None:
         if type(plant.friction) is not Friction or not plant.friction_parameters.any():
-            raise ArgumentError(f"friction: expected a plant with geomctrl.Friction, got {plant.friction!r:.80}")
+            raise ArgumentError(f"friction: expected a plant with geomctrl.Friction, got {shown(plant.friction)}")
         middle = plant.friction_parameters
         p_lo = np.append(p_lo, middle * (1.0 - box.friction))
         p_hi = np.append(p_hi, middle * (1.0 + box.friction))

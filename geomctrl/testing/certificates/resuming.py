@@ -77,5 +77,5 @@ def _read(path: str | Path) -> Mapping[str, Any]:
     except FileNotFoundError:
         raise ArgumentError(f"resume: no such file: {str(path)!r}") from None
     except (OSError, ValueError) as error:
-        raise ArgumentError(f"{EXPECTED}, got {path!r:.80} ({error!s:.80})") from error
+        raise ArgumentError(f"{EXPECTED}, got {shown(path)} ({error!s:.80})") from error
     return arrays

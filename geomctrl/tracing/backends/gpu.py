@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import optional_package
+from geomctrl.arguments import optional_package, shown
 from geomctrl.errors import ArgumentError, GeomctrlError
 
 from .ptx import THREADS
@@ -311,7 +311,7 @@ def stream_of(cuda: Any, stream: Any, arrays: Sequence[Any]) -> Any:
     else:
         handle = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
     if not isinstance(handle, int):
-        raise ArgumentError(f"stream: expected one of cuda-core, torch or cupy, or its number, got {stream!r:.60}")
+        raise ArgumentError(f"stream: expected one of cuda-core, torch or cupy, or its number, got {shown(stream)}")
     return stream if isinstance(stream, cuda.Stream) else _stream(cuda, handle)
 
 

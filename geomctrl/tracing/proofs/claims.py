@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, flag, function, listed, number
+from geomctrl.arguments import checked, flag, function, listed, number, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.symbols import Graph
 from geomctrl.tracing.tracer import traced
@@ -76,11 +76,11 @@ class Ellipsoid:
     def __init__(self, semi_axes: ArrayLike, centre: ArrayLike | None = None):
         axes = checked("semi_axes", semi_axes, (), finite=False)
         if axes.ndim > 1 or not axes.size or not (axes > 0.0).all() or np.isinf(axes).all():
-            raise ArgumentError(f"semi_axes: expected positive numbers, some of them finite, got {semi_axes!r:.80}")
+            raise ArgumentError(f"semi_axes: expected positive numbers, some of them finite, got {shown(semi_axes)}")
         self.semi_axes = axes.copy()
         self.centre = None if centre is None else checked("centre", centre, ()).copy()
         if self.centre is not None and (self.centre.ndim != 1 or axes.shape not in ((), self.centre.shape)):
-            raise ArgumentError(f"centre: expected numbers, as many as semi_axes has, got {centre!r:.80}")
+            raise ArgumentError(f"centre: expected numbers, as many as semi_axes has, got {shown(centre)}")
 
     def __repr__(self) -> str:
         return f"Ellipsoid({self.semi_axes.tolist()}, {None if self.centre is None else self.centre.tolist()})"

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import path_of
+from geomctrl.arguments import path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.files import read_arrays
 
@@ -119,14 +119,14 @@ def _arrays(proof: Any) -> dict[str, Any]:
     except FileNotFoundError:
         raise ArgumentError(f"proof: no such file: {str(proof)!r}") from None
     except (OSError, ValueError) as error:
-        raise ArgumentError(f"{EXPECTED}, got {proof!r:.80} ({error!s:.80})") from error
+        raise ArgumentError(f"{EXPECTED}, got {shown(proof)} ({error!s:.80})") from error
 
 
 def _read(arrays: dict[str, Any], proof: Any) -> Proof:
     try:
         return Proof(arrays)
     except INVALID_FILE_ERRORS as error:
-        raise ArgumentError(f"{EXPECTED}, got {proof!r:.80} ({error!s:.80})") from error
+        raise ArgumentError(f"{EXPECTED}, got {shown(proof)} ({error!s:.80})") from error
 
 
 def uncovered(domain: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> str | None:

@@ -144,7 +144,7 @@ def _map(label: str, values: dict[str, np.ndarray], mapping: JointMapping) -> No
 
 def _drop_bad_rows(label: str, values: dict[str, np.ndarray]) -> tuple[str, ...]:
     """Drop, in place, rows with nan or infinity and rows not later than all before; return notes. Raises DataError."""
-    n = len(values["t"])
+    n = np.size(values["t"])
     if any(np.ndim(x) == 0 or len(x) != n for x in values.values()):
         return ()  # `Dataset` raises an error for these
     finite = np.all([np.isfinite(x).reshape(n, -1).all(1) for x in values.values()], axis=0)
