@@ -26,6 +26,7 @@ MOTION = references.Sinusoids(ROBOT, [0.0, 0.0], 0.1, 0.5)
 LAW = controllers.SlotineLi(ROBOT, MOTION)
 PASSIVITY = controllers.Passivity(ROBOT, references.hold(ROBOT, [0.5, 1.0]))
 TASK = controllers.OperationalSpace(ROBOT, MOTION, "tip", axes="xz")
+HOUR = np.timedelta64(0, "h")
 ZERO, MANY = np.zeros(2), np.zeros((3, 2))
 BAR = papers.constrained.ConstrainedBody("bar", gc.inertia.from_com(1.0, (0, 0, 0), np.eye(3)), np.eye(4))
 
@@ -114,7 +115,9 @@ CALLS = {
     "plants": lambda: gc.simulate_many(scipy.sparse.eye(2), LAW, ZERO, ZERO, 0.01, 1e-3),
     "v ": lambda: ROBOT.inverse_dynamics(ZERO, Unconvertible(), ZERO),
     "base_twist": lambda: papers.factored.body_twists(ROBOT, ZERO, ZERO, Unconvertible()),
-    "prismatic": lambda: gc.Robot.from_dh([1.0], [0.0], [0.0], [0.0], prismatic=[np.timedelta64(0)]),
+    "prismatic": lambda: gc.Robot.from_dh(
+        *[[0.0]] * 4, convention="standard", inertias=ROBOT.parameters[:1], prismatic=[HOUR]
+    ),
     "events": lambda: gc.integrators.integrate(np.negative, ZERO, (0.0, 1.0), 0.1, "MK4", gc.groups.Rn(2), events={}),
     "resume": lambda: testing.Budget(resume=deep()),
     "plant": lambda: PASSIVITY.lyapunov(0.0, ZERO, ZERO, None, PASSIVITY),
