@@ -34,6 +34,7 @@ ATTRIBUTES = {
     "inertial": (),
     "mimic": ("joint", *NUMBERS["mimic"]),
 }
+MAX_ATTRIBUTES = 1000  # of an element; real ones have at most ten
 STRICT = ("origin", "axis", "mass", "inertia")  # an unknown attribute here would silently change a frame or a mass
 
 # Elements that real files also contain, for viewers, simulators and drives.
@@ -64,6 +65,8 @@ def check_document(root) -> list[str]:
     if root.tag != "robot":
         raise ModelError(f"not a URDF: expected the root element <robot>, got <{root.tag}>")
     for element in root.iter():
+        if len(element.attrib) > MAX_ATTRIBUTES:  # reading them takes lxml a time that grows with their square
+            raise _error(element, f"<{_shown(element)}> has {len(element.attrib)} attributes")
         unexpanded = any(a in str(v) for v in element.attrib.values() for a in ("${", "$("))
         if "xacro" in element.tag or (unexpanded and _is_model(element)):
             raise _error(element, f"<{_shown(element)}> is a xacro macro: expand the file with `xacro` first")

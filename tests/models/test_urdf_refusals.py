@@ -36,6 +36,10 @@ REFUSED = {
         declared('<!ENTITY % f SYSTEM "file:///etc/hostname"> %f;', one()),
         "malformed XML: Entity 'f' not defined, line 1.*; entities of other files are not read",
     ),
+    "a bomb of attributes": (
+        one(inside="<axis " + " ".join(f'a{k}="1"' for k in range(30_000)) + "/>"),
+        "<axis> has 30000 attributes",
+    ),
     "a bomb of entities": (
         declared(BOMB, one(body=link(mass="&e9;"))),
         "malformed XML: Maximum entity amplification factor exceeded",
