@@ -1,7 +1,7 @@
-"""Forms of the equations of motion as the papers print them: to read, to check and to compare, not to control with.
+"""Equations of motion in the forms that the papers print, for readers of the papers and for tests.
 
-A robot's own terms are methods of `Robot`; each function here says the same in another way, or what only the papers ask
-for: curvature, sensitivities, accelerations of any order, other representations of twists, one body alone.
+Controllers use the methods of `Robot`. The functions here compute the same terms by other formulas, or quantities that
+only the papers need: curvature, sensitivities, accelerations of any order, other representations of twists.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""Articulated-body inertias and biases: what the subtree of a body looks like from its joint (Featherstone 1983).
+"""Articulated-body inertias and biases: the dynamics of a body's subtree, seen from its joint (Featherstone 1983).
 
 Examples
 --------
@@ -26,7 +26,7 @@ __all__ = ["Articulated", "articulated_bodies"]
 
 
 class Articulated(NamedTuple):
-    """Articulated inertias (..., nbodies, 6, 6) and biases (..., nbodies, 6), each in its body's frame.
+    """Articulated inertias and biases of all bodies, each in its body's frame.
 
     Attributes
     ----------
@@ -43,11 +43,10 @@ class Articulated(NamedTuple):
 def articulated_bodies(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: ArrayLike | None = None
 ) -> Articulated:
-    """IA_i and pA_i with F_i = IA_i A_i + pA_i: what the subtree of body i looks like from joint i.
+    """Return IA_i and pA_i with F_i = IA_i A_i + pA_i, the dynamics of the subtree of body i seen from joint i.
 
-    F_i is the wrench that joint i passes on, A_i the body's acceleration with gravity as the base's, -g, both in the
-    body's frame; the joints of the subtree are driven by tau (..., nv), the bodies by f_ext (..., nbodies, 6). IA_i and
-    pA_i leave out joint i itself: with it locked or cut they stay what they are (Featherstone 1983).
+    F_i is the wrench that joint i transmits, and A_i is the body's acceleration, where gravity enters as the base's
+    acceleration -g; both are in the body's frame. IA_i and pA_i do not depend on joint i itself (Featherstone 1983).
     Raises ModelError where the mass matrix is not positive definite, and for joints that follow others.
 
     Parameters

@@ -1,22 +1,22 @@
-"""The kinetic-energy metric's geometry: Christoffel symbols, covariant derivative, Riemann curvature.
+"""Geometry of the kinetic-energy metric: Christoffel symbols, covariant derivative, curvature.
 
-A robot's configuration space lies in a flat one: the map q -> (T_1, ..., T_n), with the inner product of two rates of
-a pose that the body's 4x4 pseudo-inertia P defines, <A, B> = tr(A P B^T), has the mass matrix as its pullback (Park,
-Bobrow, Ploen 1995 section 4.4, where the inner product is on SE(3) instead). There all of it is algebra: with hat(S_i)
-the screws in inertial axes and P_m the composite pseudo-inertia of the subtree of coordinate m,
+The map q -> (T_1, ..., T_n) embeds the configuration space in a flat space. The inner product <A, B> = tr(A P B^T) of
+two rates of a pose, with the body's 4x4 pseudo-inertia P, has the mass matrix as its pullback (Park, Bobrow, Ploen 1995
+section 4.4 uses an inner product on SE(3) instead). Let hat(S_i) be the screws in inertial axes and P_m the composite
+pseudo-inertia of the subtree of coordinate m. Then
 
     M_ij       = tr(hat(S_i) P_m hat(S_j)^T)
     Gamma_ijk  = tr(hat(S_i) hat(S_j) P_m hat(S_k)^T),      i no farther from the root than j
     R_ijkl     = <II_ik, II_jl> - <II_il, II_jk>            (the equation of Gauss)
 
-where m is the outermost coordinate involved, all must lie on one path to the root (else the entry is zero), and II_ij,
-the second fundamental form, is the part of hat(S_i) hat(S_j) across the embedded space. Mueller 2018 (87) with Binet's
-inertia is the second line, as in `closed_forms.binet_christoffel_symbols`. Neither M nor Gamma is ever differentiated.
+where m is the outermost coordinate of the entry. Entries are zero unless all coordinates lie on one path to the root.
+II_ij, the second fundamental form, is the part of hat(S_i) hat(S_j) normal to the embedded space. The second line is
+Mueller 2018 (87) with Binet's inertia, as in `closed_forms.binet_christoffel_symbols`. No derivative of M or Gamma is
+computed.
 
-Coordinates are the joint velocities' throughout. For a joint with several degrees of freedom these are a frame of
-vector fields E_i (left-invariant on the joint's subgroup) instead of coordinate ones: then
-Gamma_ijk = <nabla_{E_i} E_j, E_k> is Koszul's, with Gamma_ijk - Gamma_jik = <[E_i, E_j], E_k>, and curvature keeps all
-its symmetries.
+Components refer to joint velocities. For a joint with several degrees of freedom these are a frame of vector fields E_i
+(left-invariant on the joint's subgroup) instead of coordinate fields. Then Gamma_ijk = <nabla_{E_i} E_j, E_k> follows
+from Koszul's formula, with Gamma_ijk - Gamma_jik = <[E_i, E_j], E_k>, and curvature keeps all its symmetries.
 
 All functions take leading batch axes and raise ArgumentError as the other terms do.
 
@@ -62,7 +62,7 @@ __all__ = [
 
 
 def inner_product(robot: Mechanism, q: ArrayLike, x: ArrayLike, y: ArrayLike) -> np.ndarray:
-    """<x, y> = x . M(q) y (...,) of velocities (..., nv): the kinetic-energy metric, twice the energy for x = y.
+    """Return <x, y> = x . M(q) y, the kinetic-energy metric; for x = y it is twice the kinetic energy.
 
     Parameters
     ----------
@@ -93,12 +93,12 @@ def inner_product(robot: Mechanism, q: ArrayLike, x: ArrayLike, y: ArrayLike) ->
 
 
 def christoffel_symbols(robot: Mechanism, q: ArrayLike, kind: Literal[1, 2] = 1) -> np.ndarray:
-    """Gamma (..., nv, nv, nv) of the kinetic-energy metric at [i, j, k], O(n depth^2) for the first kind.
+    """Return the Christoffel symbols of the kinetic-energy metric at [i, j, k], O(n depth^2) for the first kind.
 
     kind=1: Gamma_ijk = (dM_kj/dq_i + dM_ki/dq_j - dM_ij/dq_k) / 2 (Park, Bobrow, Ploen 1995 (52), Ploen 1999 (3)), so
     that C_kj = sum_i Gamma_ijk v_i is `coriolis_matrix(q, v, "christoffel")`; Mueller 2018 (85) writes k first.
     kind=2: the last index raised, Gamma_ij^k, so that sum_ij Gamma_ij^k v_i v_j is M^-1 C v. For joints with several
-    degrees of freedom the lowered Levi-Civita connection of the frame of velocities, see the module's docstring.
+    degrees of freedom, the result is the lowered Levi-Civita connection of the frame of velocities (see the module).
 
     Parameters
     ----------
@@ -130,10 +130,9 @@ def christoffel_symbols(robot: Mechanism, q: ArrayLike, kind: Literal[1, 2] = 1)
 
 
 def covariant_derivative(robot: Mechanism, q: ArrayLike, v: ArrayLike, w: ArrayLike, w_rate: ArrayLike) -> np.ndarray:
-    """Dw/dt = w_rate + Gamma(v, w) (..., nv) of a vector field w along a curve with velocity v, O(n depth).
+    """Return Dw/dt = w_rate + Gamma(v, w) of a vector field w along a curve with velocity v, O(n depth).
 
-    w, w_rate (..., nv): the field's components in the velocity coordinates and their time derivatives. M Dv/dt is
-    M a + C v; a curve with Dv/dt = 0 is a geodesic, what the robot does without torques and gravity.
+    M Dv/dt is M a + C v. A curve with Dv/dt = 0 is a geodesic: the robot's motion without torques and gravity.
 
     Parameters
     ----------
@@ -157,7 +156,7 @@ def covariant_derivative(robot: Mechanism, q: ArrayLike, v: ArrayLike, w: ArrayL
 
 
 def riemann_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """R_ijkl (..., nv, nv, nv, nv) of the kinetic-energy metric, all indices lowered, O(n^2 depth^2).
+    """Return the Riemann curvature R_ijkl of the kinetic-energy metric, all indices lowered, O(n^2 depth^2).
 
     Signs as in Park, Bobrow, Ploen 1995 (66): R_ijkl = <R(E_k, E_l) E_j, E_i>, so R_1212 is the curvature times
     det M of a robot with two joints. Zero where coordinates exist in which M is constant (Spong 1992), as for a
@@ -196,10 +195,10 @@ def riemann_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
 
 
 def sectional_curvature(robot: Mechanism, q: ArrayLike, x: ArrayLike, y: ArrayLike) -> np.ndarray:
-    """The curvature K (...,) [1 / (kg m^2) and so on] of the plane that velocities x, y (..., nv) span.
+    """Return the sectional curvature K [1 / (kg m^2) and so on] of the plane that the velocities x and y span.
 
-    Positive where torque-free motions from one configuration draw together. Raises ArgumentError if x and y are
-    parallel (the sine of their angle below 1e-7).
+    It is positive where torque-free motions from one configuration converge. Raises ArgumentError if x and y are
+    parallel (the sine of their angle is below 1e-7).
 
     Parameters
     ----------
@@ -236,7 +235,7 @@ def sectional_curvature(robot: Mechanism, q: ArrayLike, x: ArrayLike, y: ArrayLi
 
 
 def ricci_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """Ric_jl = sum_ik (M^-1)_ik R_ijkl (..., nv, nv), symmetric.
+    """Return the Ricci curvature Ric_jl = sum_ik (M^-1)_ik R_ijkl, a symmetric matrix.
 
     Parameters
     ----------
@@ -254,7 +253,7 @@ def ricci_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
 
 
 def scalar_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """The trace of the Ricci curvature (...,): twice the sum of K over the pairs of an orthonormal basis.
+    """Return the trace of the Ricci curvature: twice the sum of K over the pairs of an orthonormal basis.
 
     Parameters
     ----------

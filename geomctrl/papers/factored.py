@@ -1,17 +1,17 @@
-"""The closed form of the equations of motion: dense block matrices that read like Ploen 1999 section 3.
+"""The equations of motion as products of block matrices, in the form of Ploen 1999 section 3.
 
     M = S^T G^T J G S + B,   C = S^T G^T (J G ad_Sv Gamma + C_bar) G S,   g = S^T G^T J G P0 Vdot_0
 
-with `S` the joints' bases, `Gamma` the parents' twists to their children, G = (1 - Gamma)^-1 and `C_bar` skew; and with
-B = diag(armature) of the joints' motors, which Ploen's robots do not have. It holds for trees and joints with several
-degrees of freedom: S_i is 6 x d, and Gamma has its blocks where the parents are.
+S holds the joints' bases, Gamma maps the parents' twists to their children, G = (1 - Gamma)^-1, and C_bar is skew.
+B = diag(armature) is the inertia of the joints' motors, which Ploen's robots do not have. The form holds for trees and
+for joints with several degrees of freedom: S_i is 6 x d, and Gamma has a block at (body, its parent).
 
-Written to be read and to be trusted, not to be fast: the oracle the recursions are tested against. It builds the
-joints' transforms itself from `robot.placements` and the screws, shares no code with the kernels, and takes complex q
-and v, for derivatives by the complex step. All functions take any leading batch axes. Equation numbers are Ploen's.
+The recursions are tested against this module, which is slow. It computes the joints' transforms from
+`robot.placements` and the screws and shares no code with the kernels. Complex q and v are allowed, so that derivatives
+can be computed by the complex step. All functions take any leading batch axes. Equation numbers are Ploen's.
 
 The base may move: `base_twist` V_0 and `base_acceleration` Vdot_0 (..., 6) are its body-fixed twist and that twist's
-rate, at the instant in which its frame is the world's; None is rest. With them (13), (19) and (20) are whole,
+rate, at the instant in which its frame coincides with the world's. (13), (19) and (20) then read
 
     V = G S v + G P0 V_0,    Vdot = G S a + G ad_Sv Gamma V + G ad_Sv P0 V_0 + G P0 Vdot_0
 
@@ -47,7 +47,7 @@ from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Mechanism, require_free_joints
 from geomctrl.mechanism.states import as_batch
 
-from .blocks import blocks, mul, transpose
+from .blocks import Ad_inverse, ad, blocks, hat, mul, transpose
 
 __all__ = [
     "Factors",
@@ -67,26 +67,48 @@ FORMS = ("ploen", "christoffel", "adjoint", "plain")
 
 
 class Factors(NamedTuple):
-    """The block matrices of n bodies at one state (Ploen 1999 section 3.2); G S stacks the body Jacobians."""
+    """Block matrices of a robot with n bodies at one state (Ploen 1999 section 3.2); G S stacks the body Jacobians.
 
-    S: np.ndarray  # (6n, nv) diag(S_i), constant
-    G: np.ndarray  # (..., 6n, 6n) (1 - Gamma)^-1: block ij takes a twist of body j to its descendant i
-    Gamma: np.ndarray  # (..., 6n, 6n) Ad_{f_i^-1} at (i, parent of i)
-    J: np.ndarray  # (6n, 6n) diag(J_i), constant
-    ad_Sv: np.ndarray  # (..., 6n, 6n) diag(-ad_{S_i v_i}), with Ploen's sign
-    ad_V_dual: np.ndarray  # (..., 6n, 6n) diag(-ad_{V_i}^T)
-    P0: np.ndarray  # (..., 6n, 6) Ad_{f_i^-1} for the bodies that hang on the world
-    V: np.ndarray  # (..., 6n) body twists
-    C_bar: np.ndarray  # (..., 6n, 6n) diag(C_bar_i), skew unless form="plain"
+    Attributes
+    ----------
+    S : ndarray, shape (6n, nv)
+        diag(S_i), the joints' bases. Constant.
+    G : ndarray, shape (..., 6n, 6n)
+        (1 - Gamma)^-1. Block (i, j) maps a twist of body j to its descendant i.
+    Gamma : ndarray, shape (..., 6n, 6n)
+        Ad_{f_i^-1} at block (i, parent of i).
+    J : ndarray, shape (6n, 6n)
+        diag(J_i), the bodies' spatial inertias [kg m^2, kg m, kg]. Constant.
+    ad_Sv : ndarray, shape (..., 6n, 6n)
+        diag(-ad_{S_i v_i}), with Ploen's sign.
+    ad_V_dual : ndarray, shape (..., 6n, 6n)
+        diag(-ad_{V_i}^T).
+    P0 : ndarray, shape (..., 6n, 6)
+        Ad_{f_i^-1} for the bodies whose parent is the world, zero for the others.
+    V : ndarray, shape (..., 6n)
+        Body-fixed twists of the bodies [rad/s, m/s].
+    C_bar : ndarray, shape (..., 6n, 6n)
+        diag(C_bar_i), skew unless form="plain".
+    """
+
+    S: np.ndarray
+    G: np.ndarray
+    Gamma: np.ndarray
+    J: np.ndarray
+    ad_Sv: np.ndarray
+    ad_V_dual: np.ndarray
+    P0: np.ndarray
+    V: np.ndarray
+    C_bar: np.ndarray
 
 
 def factors(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen", base_twist: ArrayLike | None = None
 ) -> Factors:
-    """All factors of M, C and g at a state, of a base at rest or moving.
+    """Return all factors of M, C and g at a state.
 
     `form` chooses C_bar_i: "ploen" (Proposition 1), "christoffel", "adjoint" (J ad_V - ad_V^T J), or "plain", the
-    -ad_V^T J of (25), whose C gives the right forces but no skew Mdot - 2C.
+    -ad_V^T J of (25). With "plain", C v is right but Mdot - 2C is not skew.
 
     Parameters
     ----------
@@ -175,7 +197,7 @@ def mass_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray
 
 
 def coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> np.ndarray:
-    """C(q, v) (..., nv, nv); with form="plain" the one of (25), for which Mdot - 2C is not skew.
+    """Return the Coriolis matrix C(q, v): (37). With form="plain" it is that of (25), for which Mdot - 2C is not skew.
 
     Parameters
     ----------
@@ -215,7 +237,20 @@ def gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
 
 
 def potential_energy(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """Gravitational energy (...,) [J]: minus the sum of g . (R_i h_i + m_i p_i) over bodies at poses (R_i, p_i)."""
+    """Return the gravitational energy, minus the sum of g . (R_i h_i + m_i p_i) over bodies at poses (R_i, p_i).
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (...,)
+        Energy [J].
+    """
     (q,) = states(robot, q=q)
     poses, energy = [], np.zeros(q.shape[:-1], np.result_type(q, float))
     for i, (parent, joint, M) in enumerate(zip(robot.parents, robot.joints, robot.placements)):
@@ -235,10 +270,10 @@ def inverse_dynamics(
     base_twist: ArrayLike | None = None,
     base_acceleration: ArrayLike | None = None,
 ) -> np.ndarray:
-    """tau (..., nv) = M a + C v_ref + g of a base at rest, by the recursion's global form; v_ref=None means v.
+    """Return tau = M a + C v_ref + g, by the global form of the recursion: (19) to (22).
 
-    Of a base that moves, the torques that its motion takes besides; its reference twist is its own. Gravity is the
-    robot's, in the axes that the base has then.
+    If the base moves, the torques that its motion needs are added; the reference twist of the base is `base_twist`.
+    Gravity is the robot's, in the axes of the base.
 
     Parameters
     ----------
@@ -272,7 +307,7 @@ def inverse_dynamics(
 
 
 def body_twists(robot: Mechanism, q: ArrayLike, v: ArrayLike, base_twist: ArrayLike | None = None) -> np.ndarray:
-    """The bodies' twists (..., nbodies, 6), body-fixed: (19).
+    """Return the body-fixed twists of the bodies: (19).
 
     Parameters
     ----------
@@ -303,7 +338,7 @@ def body_accelerations(
     base_twist: ArrayLike | None = None,
     base_acceleration: ArrayLike | None = None,
 ) -> np.ndarray:
-    """The rates (..., nbodies, 6) of the bodies' twists: (20), no gravity in it.
+    """Return the rates of the bodies' twists, without gravity: (20).
 
     Parameters
     ----------
@@ -341,10 +376,7 @@ def _accelerations(f: Factors, a: np.ndarray, V: np.ndarray, V_0: np.ndarray, A_
 
 
 def states(robot: Mechanism, **arguments: ArrayLike) -> list[np.ndarray]:
-    """States in double precision with their leading axes, the same for all; complex ones stay complex.
-
-    Raises ArgumentError as the other terms do.
-    """
+    """Return the arguments as arrays of doubles or of complex numbers; raise ArgumentError for invalid ones."""
     require_free_joints("the factored form", robot)
     arrays = {name: _double(name, x) for name, x in arguments.items()}
     as_batch(robot, **{name: np.real(x) for name, x in arrays.items()})
@@ -364,7 +396,7 @@ def _double(name: str, x: ArrayLike) -> np.ndarray:
 
 
 def joint_motion(S: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """exp(S q) (..., 4, 4) of a joint with one degree of freedom; of one with more, the pose [R | p] that q holds."""
+    """Return exp(S q) (..., 4, 4); for a joint with several degrees of freedom, the pose [R | p] stored in q."""
     T = np.zeros((*q.shape[:-1], 4, 4), np.result_type(q, float))
     T[..., 3, 3] = 1.0
     if S.shape[1] > 1:
@@ -377,7 +409,7 @@ def joint_motion(S: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def body_coriolis(J: np.ndarray, V: np.ndarray, form: Form) -> np.ndarray:
-    """C_bar_i (..., 6, 6) with C_bar_i V_i = -ad_{V_i}^T J_i V_i."""
+    """Return C_bar_i (..., 6, 6) of one body, with C_bar_i V_i = -ad_{V_i}^T J_i V_i."""
     if form == "plain":
         return -transpose(ad(V)) @ J
     if form == "adjoint":
@@ -390,31 +422,14 @@ def body_coriolis(J: np.ndarray, V: np.ndarray, form: Form) -> np.ndarray:
     return blocks(angular, H @ w, -w @ H, J[5, 5] * w)
 
 
-def hat(x: np.ndarray) -> np.ndarray:
-    """[x]: the matrix of the cross product."""
-    return np.cross(x[..., None, :], np.eye(3)).swapaxes(-1, -2)
-
-
-def ad(X: np.ndarray) -> np.ndarray:
-    """The matrix of ad_X."""
-    w, v = hat(X[..., :3]), hat(X[..., 3:])
-    return blocks(w, np.zeros_like(w), v, w)  # (6)
-
-
-def Ad_inverse(f: np.ndarray) -> np.ndarray:
-    """The matrix of Ad_{f^-1}: a parent's twist to the child at f."""
-    Rt, p = transpose(f[..., :3, :3]), f[..., :3, 3]
-    return blocks(Rt, np.zeros_like(Rt), -Rt @ hat(p), Rt)  # (4)
-
-
 def at_rest(robot: Mechanism, q: ArrayLike) -> Factors:
-    """All factors at q with zero velocity."""
+    """Return all factors at q with zero velocity."""
     (q,) = states(robot, q=q)
     return factors(robot, q, np.zeros((*q.shape[:-1], robot.nv)))
 
 
 def _of_base(name: str, x: ArrayLike | None, q: ArrayLike) -> np.ndarray:
-    """A twist of the base, or its rate, with the leading axes of q."""
+    """Return a twist of the base, or its rate, with the leading axes of q; None is zero."""
     lead = np.shape(q)[:-1]
     if x is None:
         return np.zeros((*lead, 6))
@@ -425,5 +440,5 @@ def _of_base(name: str, x: ArrayLike | None, q: ArrayLike) -> np.ndarray:
 
 
 def _base_acceleration(robot: Mechanism) -> np.ndarray:
-    """Vdot_0 = (0, -g): gravity as the base's acceleration."""
+    """Return (0, -g), the acceleration of the base that stands for gravity."""
     return np.concatenate((np.zeros(3), -robot.gravity))

@@ -1,21 +1,21 @@
-"""Higher-order kinematics: time derivatives of twists and Jacobians to any order, partial derivatives likewise.
+"""Higher-order kinematics: time derivatives of twists and Jacobians, and partial derivatives, of any order.
 
-In inertial axes about a fixed point a screw that body i carries changes as S' = ad_{V_i} S, and V_i = V_p + S v
-(Mueller 2018 (16), (68)). So with x_k the k-th time derivative over k! a product is a convolution, and
+In inertial axes about a fixed point, a screw S fixed to body i changes as S' = ad_{V_i} S, and V_i = V_p + S v
+(Mueller 2018 (16), (68)). Let x_k be the k-th time derivative over k!. Products are then convolutions, and
 
     (k + 1) S_{k+1} = sum_j ad_{V_j} S_{k-j},      V_k = V_p,k + sum_j S_j v_{k-j}
 
-gives the spatial representation of acceleration, jerk and what follows, (17), (21), (22), without brackets by hand. The
-others follow from it by what they mean, twist by twist or column by column of a Jacobian:
+gives acceleration, jerk and higher derivatives in the spatial representation, (17), (21), (22). The other
+representations follow from it by their definitions, for twists and for columns of a Jacobian:
 
     body    d^k/dt^k (Ad_T^-1 X) = Ad_T^-1 D^k X,   D X = X' - ad_V X                  (6), (8), (13), (117)
     hybrid  (w, v + w x r), with r' = v + w x r of the frame itself                    (27)-(32)
     mixed   angular part of the first, linear part of the second                       (33)
 
-The fixed point is where the frame is now, so that robots far from the world's origin lose no digits. numpy, batched
-over leading axes; trees and joints with several degrees of freedom included. Equation numbers are Mueller's: they say
-which quantity is meant. The printed sums of (13), (21), (26)-(28), (31), (32) and, for jerks and Jacobians, (33) have
-slips in their terms, which a convolution of series does not share.
+The fixed point is the frame's current position, so that robots far from the world's origin lose no digits. The
+functions take leading batch axes and support trees and joints with several degrees of freedom. Equation numbers are
+Mueller's and identify the quantities. The printed sums of (13), (21), (26)-(28), (31), (32) and, for jerks and
+Jacobians, (33) have misprints; the convolutions do not use them.
 
 Examples
 --------
@@ -69,26 +69,44 @@ __all__ = [
 ]
 
 CROSS = np.cross(np.eye(3)[:, None], np.eye(3)).transpose(2, 0, 1)  # (a x b)_x = CROSS_xyz a_y b_z
-
-SLOTS = "klmnopqrstuv"  # a letter of einsum for each derivative; arrays of more would hold no robot's
+SLOTS = "klmnopqrstuv"  # letters of einsum for the derivatives; more axes would not fit into memory
 
 
 class JointMotion(NamedTuple):
-    """Velocities and accelerations of the joints, (..., nv) each."""
+    """Velocities and accelerations of the joints.
+
+    Attributes
+    ----------
+    v, a : ndarray, shape (..., nv)
+        Velocities [rad/s, m/s] and accelerations [rad/s^2, m/s^2].
+    """
 
     v: np.ndarray
     a: np.ndarray
 
 
-# --- time derivatives --------------------------------------------------------------------------------------------
-
-
 def jacobian_derivatives(
     robot: Mechanism, q: ArrayLike, rates: ArrayLike, frame: str, representation: Representation = "body"
 ) -> np.ndarray:
-    """Jac, Jacdot, Jacddot, ... (..., K + 1, 6, nv) of the frame along a motion.
+    """Return the frame's Jacobian and its first K time derivatives along a motion: (8), (16), (27), (30).
 
-    rates (..., K, nv): v, a, a', ... at q, K >= 1. Entry k is the k-th time derivative: (8), (16), (27), (30).
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    rates : array_like, shape (..., K, nv)
+        Velocity, acceleration, jerk, ... of the joints at q; K >= 1.
+    frame : str
+        Name of a body, a merged link or an added frame.
+    representation : {"body", "spatial", "hybrid", "mixed"}
+        Representation of the result. Default: "body".
+
+    Returns
+    -------
+    ndarray, shape (..., K + 1, 6, nv)
+        Entry k is the k-th time derivative.
     """
     q, rates, lead = _motion(robot, q, rates)
     K = rates.shape[1]
@@ -99,10 +117,28 @@ def jacobian_derivatives(
 def twist_derivatives(
     robot: Mechanism, q: ArrayLike, rates: ArrayLike, frame: str, representation: Representation = "body"
 ) -> np.ndarray:
-    """V, V', V'', ... (..., K, 6) of the frame: twist, acceleration, jerk, ... in one representation.
+    """Return the frame's twist, acceleration, jerk and so on in one representation.
 
-    rates (..., K, nv): v, a, a', ... at q, K >= 1. Each is the time derivative of the one before as numbers, in the
-    representation's own axes: (6), (13) body, (17), (21) spatial, (28), (31) hybrid, (33) mixed. O(K^2 depth).
+    Each is the time derivative of the components of the one before: body (6), (13), spatial (17), (21), hybrid (28),
+    (31), mixed (33). The cost is O(K^2 depth).
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    rates : array_like, shape (..., K, nv)
+        Velocity, acceleration, jerk, ... of the joints at q; K >= 1.
+    frame : str
+        Name of a body, a merged link or an added frame.
+    representation : {"body", "spatial", "hybrid", "mixed"}
+        Representation of the result. Default: "body".
+
+    Returns
+    -------
+    ndarray, shape (..., K, 6)
+        Entry k is the k-th time derivative of the twist.
     """
     q, rates, lead = _motion(robot, q, rates)
     K = rates.shape[1]
@@ -123,14 +159,32 @@ def jerk(
     frame: str,
     representation: Representation = "body",
 ) -> np.ndarray:
-    """The frame's jerk (..., 6), the second rate of its twist: (13), (21), (22), (31), (32), (33)."""
+    """Return the frame's jerk, the second time derivative of its twist: (13), (21), (22), (31), (32), (33).
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v, a, a_rate : array_like, shape (..., nv)
+        Velocity, acceleration and jerk of the joints [rad/s, rad/s^2, rad/s^3, or with m].
+    frame : str
+        Name of a body, a merged link or an added frame.
+    representation : {"body", "spatial", "hybrid", "mixed"}
+        Representation of the result. Default: "body".
+
+    Returns
+    -------
+    ndarray, shape (..., 6)
+    """
     require_robot("robot", robot)
     lead, (q, v, a, a_rate) = as_batch(robot, q=q, v=v, a=a, a_rate=a_rate)
     return twist_derivatives(robot, q, np.stack((v, a, a_rate), 1), frame, representation)[:, 2].reshape(*lead, 6)
 
 
 def _jacobian_series(robot: Mechanism, q: np.ndarray, rates: np.ndarray, frame: str, representation: str) -> np.ndarray:
-    """(batch, K + 1, 6, nv): the Jacobian's power series in t."""
+    """Return the power series of the Jacobian in t, (batch, K + 1, 6, nv)."""
     if robot.couplings:
         A, x = robot.coupling.matrix, robot.coupling.tree_configuration(q)
         return _jacobian_series(robot.coupling.tree, x, rates @ A.T, frame, representation) @ A
@@ -149,7 +203,7 @@ def _jacobian_series(robot: Mechanism, q: np.ndarray, rates: np.ndarray, frame: 
 
 
 def _spatial_series(robot: Mechanism, q: np.ndarray, rates: np.ndarray, frame: str, origin: np.ndarray):
-    """Screws S (batch, K + 1, 6, nv) and twist V (batch, K, 6) in inertial axes about `origin`, as power series."""
+    """Return screws (batch, K + 1, 6, nv) and twist (batch, K, 6) in inertial axes about `origin`, as power series."""
     K = rates.shape[1]
     v = rates / _factorials(K)[:, None]
     S, V = np.zeros((len(q), K + 1, 6, robot.nv)), np.zeros((len(q), K, 6))
@@ -167,7 +221,7 @@ def _spatial_series(robot: Mechanism, q: np.ndarray, rates: np.ndarray, frame: s
 
 
 def _body_series(S: np.ndarray, V: np.ndarray, T: np.ndarray) -> np.ndarray:
-    """Ad_T^-1 S as a series, T at the origin: its k-th derivative is Ad_T^-1 D^k S."""
+    """Return the series of Ad_T^-1 S, with T at the origin: its k-th derivative is Ad_T^-1 D^k S."""
     rotation = np.array(T)
     rotation[:, :3, 3] = 0.0
     turn, out, X = se3.Ad_of(se3.inverse_of(rotation)), np.empty_like(S), S
@@ -181,7 +235,7 @@ def _body_series(S: np.ndarray, V: np.ndarray, T: np.ndarray) -> np.ndarray:
 
 
 def _hybrid_series(S: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """(w, v + w x r) column by column, r the frame's position from where it is now."""
+    """Return (w, v + w x r) of each column, with r the frame's displacement from its current position."""
     K = V.shape[1]
     r = np.zeros((len(V), K + 1, 3))
     for k in range(K):
@@ -194,7 +248,7 @@ def _hybrid_series(S: np.ndarray, V: np.ndarray) -> np.ndarray:
 
 
 def path_to(robot: Mechanism, frame: str) -> list[int]:
-    """The bodies from the root to the named frame's."""
+    """Return the bodies from the root to the body of the named frame."""
     path, i = [], robot.frame(frame).body
     while i >= 0:
         path.append(i)
@@ -217,24 +271,39 @@ def _factorials(n: int) -> np.ndarray:
     return np.array([float(factorial(k)) for k in range(n)])
 
 
-# --- partial derivatives -----------------------------------------------------------------------------------------
-
-
 def jacobian_partial_derivatives(
     robot: Mechanism, q: ArrayLike, frame: str, order: int, representation: Representation = "body"
 ) -> np.ndarray:
-    """All partial derivatives of one order of the frame's Jacobian, (..., 6, nv, nv, ..., nv) with `order` more axes.
+    """Return all partial derivatives of one order of the frame's Jacobian.
 
-    Entry [:, j, k1, ..., kn] is column j derived by coordinate k1, then k2, ... With (w, v) the parts of a column, the
-    first ones, and where both joints are on the way to the frame, are
+    Entry [:, j, k1, ..., kn] is column j differentiated with respect to coordinate k1, then k2, and so on. Let (w, v)
+    be the parts of a column. If both joints are on the path to the frame, the first derivatives are
 
         body     [J_j, J_k] for k in the subtree of j                                                  (5), (14)
         spatial  [J_k, J_j] for k an ancestor of j                                                     (15), (23)
         hybrid   [J_j, (0, v_k)] for k in the subtree of j, j itself included, else [(w_k, 0), J_j]    (24), (25)
         mixed    angular part of the body-fixed, linear part of the hybrid ones                        (33)
 
-    and each further order one bracket more, the derivatives nearest j first (for the hybrid ones, a sum of them). For a
-    joint with several degrees of freedom derivatives are along q exp(S_k d), which do not commute within it.
+    Each further order adds a bracket, with the derivatives nearest to j first; for the hybrid ones it adds a sum of
+    brackets. For a joint with several degrees of freedom, derivatives are along q exp(S_k d) and do not commute.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    frame : str
+        Name of a body, a merged link or an added frame.
+    order : int
+        Order of the derivatives, 0 to 12.
+    representation : {"body", "spatial", "hybrid", "mixed"}
+        Representation of the result. Default: "body".
+
+    Returns
+    -------
+    ndarray, shape (..., 6, nv, nv, ..., nv)
+        The Jacobian's axes are followed by `order` axes for the derivatives.
     """
     require_robot("robot", robot)
     representation_number(representation)
@@ -258,7 +327,7 @@ def jacobian_partial_derivatives(
 
 
 def _bracket_chains(Jac: np.ndarray, joint: np.ndarray, order: int, body: bool) -> np.ndarray:
-    """(batch, 6, n, n, ..., n): derivatives of a body-fixed or else a spatial Jacobian, about any fixed point."""
+    """Return derivatives of a body-fixed or spatial Jacobian about any fixed point, (batch, 6, n, n, ..., n)."""
     n = len(joint)
     ad_J = se3.ad(Jac.swapaxes(1, 2))  # (batch, nv, 6, 6)
     # after[j, k]: a bracket with J_k may follow one with J_j
@@ -274,15 +343,16 @@ def _bracket_chains(Jac: np.ndarray, joint: np.ndarray, order: int, body: bool) 
 
 
 def _hybrid_partial_derivatives(Jac: np.ndarray, joint: np.ndarray, order: int) -> np.ndarray:
-    """(w, v + w x r) by the rule of products: (w, v) spatial, r the frame's position, both about the point where the
-    frame is now, so that r = 0; its derivative by coordinate k is the linear part of column k, v_k.
+    """Return the derivatives of (w, v + w x r) by the product rule.
+
+    (w, v) is spatial and r the frame's displacement from its current position, so r = 0 and dr/dq_k = v_k.
     """
     spatial = [_bracket_chains(Jac, joint, m, False) for m in range(order + 1)]
     hybrid: list[np.ndarray] = []
     for m in range(order + 1):
         out, slots = spatial[m].copy(), SLOTS[:m]
         for of_r in range(1, m + 1):
-            for theirs in combinations(slots, of_r):  # the derivatives that r takes, in the order taken
+            for theirs in combinations(slots, of_r):  # the derivatives applied to r, in their order
                 others = "".join(k for k in slots if k not in theirs)
                 subscripts = f"xyz,ayj{others},az{''.join(theirs)}->axj{slots}"
                 out[:, 3:] += np.einsum(subscripts, CROSS, spatial[m - of_r][:, :3], hybrid[of_r - 1][:, 3:])
@@ -291,10 +361,10 @@ def _hybrid_partial_derivatives(Jac: np.ndarray, joint: np.ndarray, order: int) 
 
 
 def _in_any_order(chain: np.ndarray, joint: np.ndarray, order: int, body: bool) -> np.ndarray:
-    """Entries of all index sequences from those of the sequences in the order of the brackets.
+    """Fill in the entries of all index sequences from those in the order of the brackets.
 
-    Joints nearest column j come first. Within a joint: in the body representation the derivative taken last comes
-    first (a pose's inverse is derived), in the spatial one in the order taken.
+    Joints nearest to column j come first. Within a joint, the body representation has the last derivative first,
+    because the inverse of a pose is differentiated; the spatial one keeps the order.
     """
     n = len(joint)
     k = np.stack(np.meshgrid(*[np.arange(n)] * order, indexing="ij"), -1)  # (n, ..., n, order)
@@ -305,14 +375,24 @@ def _in_any_order(chain: np.ndarray, joint: np.ndarray, order: int, body: bool) 
     return chain[(slice(None), slice(None), slice(None), *index)]
 
 
-# --- inverse kinematics ------------------------------------------------------------------------------------------
-
-
 def joint_motion_of_bodies(robot: Mechanism, q: ArrayLike, V: ArrayLike, A: ArrayLike) -> JointMotion:
-    """Joint velocities and accelerations from the bodies' body-fixed twists V and their rates A (..., nbodies, 6).
+    """Return joint velocities and accelerations from the bodies' twists and their rates: (11), joint by joint.
 
-    v_i = S_i^+ (V_i - X V_p), a_i = S_i^+ (A_i - X A_p + ad_{S_i v_i} V_i): (11) joint by joint. Where V and A are no
-    motion of the robot, each joint's least-squares answer.
+    v_i = S_i^+ (V_i - X V_p) and a_i = S_i^+ (A_i - X A_p + ad_{S_i v_i} V_i). If V and A are not a motion of the
+    robot, the result is the least-squares solution of each joint.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    V, A : array_like, shape (..., nbodies, 6)
+        Body-fixed twists of the bodies [rad/s, m/s] and their rates [rad/s^2, m/s^2].
+
+    Returns
+    -------
+    JointMotion
     """
     require_robot("robot", robot)
     lead, (V, A), parents = _motion_of_bodies(robot, q, V, A)
@@ -325,9 +405,22 @@ def joint_motion_of_bodies(robot: Mechanism, q: ArrayLike, V: ArrayLike, A: Arra
 
 
 def joint_accelerations_of_bodies(robot: Mechanism, q: ArrayLike, V: ArrayLike, A: ArrayLike) -> np.ndarray:
-    """Joint accelerations (..., nv) from the bodies' twists V and their rates A (..., nbodies, 6), without velocities:
+    """Return joint accelerations from the bodies' twists and their rates, without joint velocities: (65b) solved.
 
-    a_i = S_i^+ (A_i - X A_p + [V_i, X V_p]), (65b) solved (Remark 3, whose first term is the acceleration).
+    a_i = S_i^+ (A_i - X A_p + [V_i, X V_p]), Remark 3 corrected: its first term is the acceleration.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    V, A : array_like, shape (..., nbodies, 6)
+        Body-fixed twists of the bodies [rad/s, m/s] and their rates [rad/s^2, m/s^2].
+
+    Returns
+    -------
+    ndarray, shape (..., nv)
     """
     require_robot("robot", robot)
     lead, (V, A), parents = _motion_of_bodies(robot, q, V, A)
@@ -340,7 +433,7 @@ def joint_accelerations_of_bodies(robot: Mechanism, q: ArrayLike, V: ArrayLike, 
 def _motion_of_bodies(
     robot: Mechanism, q: ArrayLike, V: ArrayLike, A: ArrayLike
 ) -> tuple[tuple[int, ...], list[np.ndarray], list[list[np.ndarray]]]:
-    """The leading axes, V and A flattened to one, and body by body the parent's twist and its rate, X V_p and X A_p."""
+    """Return the leading axes, V and A with one leading axis, and X V_p and X A_p of each body's parent p."""
     require_free_joints("the motion of joints from that of bodies", robot)
     lead, (q,) = as_batch(robot, q=q)
     shape, flat = (*lead, robot.nbodies, 6), []

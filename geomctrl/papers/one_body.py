@@ -1,20 +1,19 @@
-"""One body's equations, Newton's and Euler's apart, and about its centre of mass: Mueller 2018 sections 3.2 to 3.4.
+"""Newton's and Euler's equations of one body, about its frame's origin and about its centre of mass.
 
-`representations.newton_euler` has the equation of a body about its frame's origin, a matrix times Vdot and one times V.
-Here are its two halves as vectors, and what they become in the centre-of-mass frame C_c = C S_bc, S_bc = (R_bc, d):
+Mueller 2018 sections 3.2 to 3.4. `representations.newton_euler` computes the wrench, W = M Vdot + C V. This module has
+moment and force separately, also in the centre-of-mass frame C_c = C S_bc with S_bc = (R_bc, d):
 
     representation   about the frame's origin   about the centre of mass
     body             (42), (43)                 Theta_c wdot + w x Theta_c w = t,  m (vdot + w x v) = f      (45), (46)
     hybrid           (54), (55)                 the same with R Theta_c R^T,       m rddot = f               (49), (50)
     mixed            (56), (57)                 the first of body,                 the second of hybrid      (58)
 
-with d = h / m the centre of mass in the body's frame and R_bc any axes (`axes`, default the body's own). The spatial
-representation is about the world's origin whatever the frame, so it has no form of its own here.
+Here d = h / m is the centre of mass in the body's frame, and R_bc are any axes (`axes`, by default the body's). The
+spatial representation is about the world's origin for every frame, so it is not offered here.
 
-Arguments as in `representations`: `parameters` (..., 10) of the body in its own frame, T (..., 4, 4), twists, their
-rates and wrenches (..., 6) in `representation`, with the same leading axes; `axes` (3, 3) or with those axes too.
-ArgumentError for wrong shapes, nan, infinity, "spatial" or an unknown representation, and for a body without mass.
-Slips of the print, corrected: (42) lacks m d x (vdot + w x v), (50) a dot, (47) has M_c^b on its right.
+All arrays have the same leading axes; nothing is broadcast. The functions raise ArgumentError for wrong shapes, nan,
+infinity, "spatial", an unknown representation, or a body without mass. Misprints corrected: (42) lacks
+m d x (vdot + w x v), (50) lacks a dot, (47) has M_c^b on its right.
 
 Examples
 --------
@@ -52,7 +51,7 @@ from geomctrl.lie import se3
 from geomctrl.mechanism import inertia
 
 from .blocks import mul, transpose
-from .representations import checked_together, convert_acceleration, convert_inertia, convert_twist, convert_wrench
+from .conversions import checked_together, convert_acceleration, convert_inertia, convert_twist, convert_wrench
 
 __all__ = [
     "BodyMotion",
@@ -70,14 +69,32 @@ Local = Literal["body", "hybrid", "mixed"]
 
 
 class MomentForce(NamedTuple):
-    """Moment and force (..., 3) that move a body."""
+    """Moment and force on a body.
+
+    Attributes
+    ----------
+    moment : ndarray, shape (..., 3)
+        Moment [N m].
+    force : ndarray, shape (..., 3)
+        Force [N].
+    """
 
     moment: np.ndarray
     force: np.ndarray
 
 
 class BodyMotion(NamedTuple):
-    """A frame's pose (..., 4, 4), twist (..., 6) and the twist's rate (..., 6)."""
+    """Pose, twist and acceleration of a frame.
+
+    Attributes
+    ----------
+    T : ndarray, shape (..., 4, 4)
+        Pose.
+    V : ndarray, shape (..., 6)
+        Twist [rad/s, m/s].
+    A : ndarray, shape (..., 6)
+        Rate of the twist [rad/s^2, m/s^2].
+    """
 
     T: np.ndarray
     V: np.ndarray
@@ -85,7 +102,19 @@ class BodyMotion(NamedTuple):
 
 
 def com_frame(parameters: ArrayLike, axes: ArrayLike | None = None) -> np.ndarray:
-    """S_bc (..., 4, 4): the pose of the centre-of-mass frame in the body's."""
+    """Return S_bc, the pose of the centre-of-mass frame in the body's frame.
+
+    Parameters
+    ----------
+    parameters : array_like, shape (..., 10)
+        Inertial parameters of the body in its own frame (see `geomctrl.inertia`).
+    axes : array_like, shape (3, 3) or (..., 3, 3), optional
+        Axes R_bc of the centre-of-mass frame, in the body's frame. Default: the body's axes.
+
+    Returns
+    -------
+    ndarray, shape (..., 4, 4)
+    """
     (pi,) = checked_together(parameters=parameters)
     massless = ~(pi[..., 0] != 0.0)
     if massless.any():
@@ -107,8 +136,29 @@ def motion_of_com(
     representation: Local = "body",
     axes: ArrayLike | None = None,
 ) -> BodyMotion:
-    """Pose, twist and its rate of the centre-of-mass frame, from those of the body's: C_c = C S_bc,
-    V_c^b = Ad_{S_bc}^-1 V^b, and in the hybrid representation V^h = Ad_d V_c^h with d resolved in inertial axes (51).
+    """Return pose, twist and acceleration of the centre-of-mass frame from those of the body's frame.
+
+    C_c = C S_bc and V_c^b = Ad_{S_bc}^-1 V^b. In the hybrid representation V^h = Ad_d V_c^h, d in inertial axes (51).
+
+    Parameters
+    ----------
+    parameters : array_like, shape (..., 10)
+        Inertial parameters of the body in its own frame (see `geomctrl.inertia`).
+    T : array_like, shape (..., 4, 4)
+        Pose of the body's frame.
+    V : array_like, shape (..., 6)
+        Twist of the body's frame [rad/s, m/s].
+    A : array_like, shape (..., 6)
+        Rate of the twist [rad/s^2, m/s^2].
+    representation : {"body", "hybrid", "mixed"}
+        Representation of twists, wrenches and the result. Default: "body".
+    axes : array_like, shape (3, 3) or (..., 3, 3), optional
+        Axes R_bc of the centre-of-mass frame, in the body's frame. Default: the body's axes.
+
+    Returns
+    -------
+    BodyMotion
+        Pose, twist and acceleration, in `representation`.
     """
     pi, T, V, A = checked_together(parameters=parameters, T=T, V=V, A=A)
     _local(representation)
@@ -123,7 +173,26 @@ def motion_of_com(
 def wrench_about_com(
     parameters: ArrayLike, T: ArrayLike, W: ArrayLike, representation: Local = "body", axes: ArrayLike | None = None
 ) -> np.ndarray:
-    """The wrench W (..., 6) on the body, about its centre of mass: W_c^b = Ad_{S_bc}^T W^b."""
+    """Return the wrench W on the body about its centre of mass: W_c^b = Ad_{S_bc}^T W^b.
+
+    Parameters
+    ----------
+    parameters : array_like, shape (..., 10)
+        Inertial parameters of the body in its own frame (see `geomctrl.inertia`).
+    T : array_like, shape (..., 4, 4)
+        Pose of the body's frame.
+    W : array_like, shape (..., 6)
+        Wrench on the body about its frame's origin [N m, N].
+    representation : {"body", "hybrid", "mixed"}
+        Representation of twists, wrenches and the result. Default: "body".
+    axes : array_like, shape (3, 3) or (..., 3, 3), optional
+        Axes R_bc of the centre-of-mass frame, in the body's frame. Default: the body's axes.
+
+    Returns
+    -------
+    ndarray, shape (..., 6)
+        Wrench about the centre of mass [N m, N].
+    """
     pi, T, W = checked_together(parameters=parameters, T=T, W=W)
     _local(representation)
     S = com_frame(pi, axes)
@@ -134,9 +203,24 @@ def wrench_about_com(
 def mass_matrix_at_com(
     parameters: ArrayLike, T: ArrayLike, representation: Local = "body", axes: ArrayLike | None = None
 ) -> np.ndarray:
-    """M_c (..., 6, 6) of the centre-of-mass frame, the body being at T: diag(Theta, m 1), where
+    """Return the mass matrix M_c = diag(Theta, m 1) of the body about its centre of mass.
 
-    Theta is R_bc^T Theta_c R_bc in the body-fixed and mixed representation (39) and R Theta_c R^T in the hybrid (47).
+    Theta is R_bc^T Theta_c R_bc in the body-fixed and mixed representation (39), R Theta_c R^T in the hybrid one (47).
+
+    Parameters
+    ----------
+    parameters : array_like, shape (..., 10)
+        Inertial parameters of the body in its own frame (see `geomctrl.inertia`).
+    T : array_like, shape (..., 4, 4)
+        Pose of the body's frame.
+    representation : {"body", "hybrid", "mixed"}
+        Representation of twists, wrenches and the result. Default: "body".
+    axes : array_like, shape (3, 3) or (..., 3, 3), optional
+        Axes R_bc of the centre-of-mass frame, in the body's frame. Default: the body's axes.
+
+    Returns
+    -------
+    ndarray, shape (..., 6, 6)
     """
     pi, T = checked_together(parameters=parameters, T=T)
     _local(representation)
@@ -152,9 +236,25 @@ def mass_matrix_at_com(
 def mass_matrix_from_com(
     parameters: ArrayLike, T: ArrayLike, representation: Local = "body", axes: ArrayLike | None = None
 ) -> np.ndarray:
-    """M (..., 6, 6) of the body at T by the parallel axes theorem: Ad_S^-T M_c Ad_S^-1 of M_c in `mass_matrix_at_com`.
+    """Return the body's mass matrix by the parallel axes theorem, M = Ad_S^-T M_c Ad_S^-1 (40), (51).
 
-    S is S_bc in the body-fixed representation (40), and the displacement d in inertial axes in the hybrid one (51).
+    M_c is that of `mass_matrix_at_com`. S is S_bc in the body-fixed representation (40), and the displacement d in
+    inertial axes in the hybrid one (51).
+
+    Parameters
+    ----------
+    parameters : array_like, shape (..., 10)
+        Inertial parameters of the body in its own frame (see `geomctrl.inertia`).
+    T : array_like, shape (..., 4, 4)
+        Pose of the body's frame.
+    representation : {"body", "hybrid", "mixed"}
+        Representation of twists, wrenches and the result. Default: "body".
+    axes : array_like, shape (3, 3) or (..., 3, 3), optional
+        Axes R_bc of the centre-of-mass frame, in the body's frame. Default: the body's axes.
+
+    Returns
+    -------
+    ndarray, shape (..., 6, 6)
     """
     pi, T = checked_together(parameters=parameters, T=T)
     M_c, S = mass_matrix_at_com(pi, T, representation, axes), com_frame(pi, axes)
@@ -169,7 +269,25 @@ def mass_matrix_from_com(
 def newton_and_euler(
     parameters: ArrayLike, T: ArrayLike, V: ArrayLike, A: ArrayLike, representation: Local = "body"
 ) -> MomentForce:
-    """(moment, force) (..., 3) that move the body, about its frame's origin: (42), (43); (54), (55); (56), (57)."""
+    """Return moment and force about the frame's origin: body (42), (43); hybrid (54), (55); mixed (56), (57).
+
+    Parameters
+    ----------
+    parameters : array_like, shape (..., 10)
+        Inertial parameters of the body in its own frame (see `geomctrl.inertia`).
+    T : array_like, shape (..., 4, 4)
+        Pose of the body's frame.
+    V : array_like, shape (..., 6)
+        Twist of the body's frame [rad/s, m/s].
+    A : array_like, shape (..., 6)
+        Rate of the twist [rad/s^2, m/s^2].
+    representation : {"body", "hybrid", "mixed"}
+        Representation of twists, wrenches and the result. Default: "body".
+
+    Returns
+    -------
+    MomentForce
+    """
     pi, T, V, A = checked_together(parameters=parameters, T=T, V=V, A=A)
     _local(representation)
     R, m, h, Theta = T[..., :3, :3], pi[..., :1], pi[..., 1:4], inertia.tensor(pi)
@@ -193,8 +311,28 @@ def newton_and_euler_at_com(
     representation: Local = "body",
     axes: ArrayLike | None = None,
 ) -> MomentForce:
-    """(moment, force) (..., 3) about the centre of mass, of a body at T whose centre-of-mass frame has twist V_c with
-    rate A_c (`motion_of_com`): (45), (46) body, (49), (50) hybrid, (58) mixed. The hybrid ones are decoupled.
+    """Return moment and force about the centre of mass: body (45), (46); hybrid (49), (50); mixed (58).
+
+    The hybrid equations are decoupled.
+
+    Parameters
+    ----------
+    parameters : array_like, shape (..., 10)
+        Inertial parameters of the body in its own frame (see `geomctrl.inertia`).
+    T : array_like, shape (..., 4, 4)
+        Pose of the body's frame.
+    V_c : array_like, shape (..., 6)
+        Twist of the centre-of-mass frame, as from `motion_of_com` [rad/s, m/s].
+    A_c : array_like, shape (..., 6)
+        Rate of V_c [rad/s^2, m/s^2].
+    representation : {"body", "hybrid", "mixed"}
+        Representation of twists, wrenches and the result. Default: "body".
+    axes : array_like, shape (3, 3) or (..., 3, 3), optional
+        Axes R_bc of the centre-of-mass frame, in the body's frame. Default: the body's axes.
+
+    Returns
+    -------
+    MomentForce
     """
     pi, T, V_c, A_c = checked_together(parameters=parameters, T=T, V_c=V_c, A_c=A_c)
     Theta = mass_matrix_at_com(pi, T, representation, axes)[..., :3, :3]

@@ -7,14 +7,20 @@ Source: Mueller 2018 section 6.
 
 Examples
 --------
+>>> import dataclasses
 >>> import numpy as np
 >>> import geomctrl as gc
 >>> from geomctrl.papers import sensitivities
 >>> robot, q, v, a = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0]), np.zeros(2)
->>> sensitivities.geometric_sensitivity(robot, q, v, a).screw.shape
-(2, 2, 6)
->>> sensitivities.pose_sensitivity(robot, q, "tip").placement.shape
-(6, 2, 6)
+>>> U, moved = 1e-6 * np.arange(6.0), np.array(robot.placements)
+>>> moved[1] = moved[1] @ gc.se3.exp(U)  # displace the second joint
+>>> other = dataclasses.replace(robot, placements=moved)
+>>> change = other.inverse_dynamics(q, v, a) - robot.inverse_dynamics(q, v, a)
+>>> bool(np.allclose(sensitivities.geometric_sensitivity(robot, q, v, a).placement[:, 1] @ U, change, atol=1e-9))
+True
+>>> displaced = gc.se3.log(gc.se3.inverse(robot.pose(q, "tip")) @ other.pose(q, "tip"))
+>>> bool(np.allclose(sensitivities.pose_sensitivity(robot, q, "tip").placement[:, 1] @ U, displaced, atol=1e-9))
+True
 >>> h, inverse = 1e-6, robot.mass_matrix_inverse
 >>> slope = (inverse(q + h * v) - inverse(q - h * v)) / (2 * h)
 >>> bool(np.allclose(sensitivities.mass_matrix_inverse_derivative(robot, q) @ v, slope))
@@ -51,7 +57,15 @@ __all__ = [
 
 
 class GeometricSensitivity(NamedTuple):
-    """Gradients along twists of each joint's placement and of its screw, (..., n, nbodies, 6) each."""
+    """Gradients with respect to twists of each joint's placement and of its screw.
+
+    Attributes
+    ----------
+    placement : ndarray, shape (..., n, nbodies, 6)
+        Gradients with respect to displacements of the joint and the subtree of its body.
+    screw : ndarray, shape (..., n, nbodies, 6)
+        Gradients with respect to displacements of the joint axis alone.
+    """
 
     placement: np.ndarray
     screw: np.ndarray
@@ -63,15 +77,32 @@ class GeometricSensitivity(NamedTuple):
 def geometric_sensitivity(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, f_ext: ArrayLike | None = None
 ) -> GeometricSensitivity:
-    """Return the gradient of inverse dynamics with respect to the robot's geometry, (..., nv, nbodies, 6) each.
+    """Return the gradient of inverse dynamics with respect to the robot's geometry: Mueller 2018 section 6.2.
 
     Entry [j, i] is the gradient of tau_j along twists U (6,), angular part first, in the frame of body i at zero:
 
         placement   M_i -> M_i exp(U d): displaces the joint and the subtree of its body
         screw       S_i -> Ad_{exp(U d)} S_i: displaces the joint axis, but not the body at zero
 
-    Joints with several degrees of freedom are treated alike: exp(S q) is displaced with its axes. f_ext (..., nbodies,
-    6): wrenches on the bodies, constant in body frames, which move with them. Source: Mueller 2018 section 6.2.
+    For joints with several degrees of freedom exp(S q) is displaced with its axes.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    a : array_like, shape (..., nv)
+        Acceleration [rad/s^2, m/s^2].
+    f_ext : array_like, shape (..., nbodies, 6), optional
+        Wrenches on the bodies, constant in body frames [N m, N]. Default: none.
+
+    Returns
+    -------
+    GeometricSensitivity
+        Gradients of shape (..., nv, nbodies, 6) each.
     """
     require_robot("robot", robot)
     out = over_states(robot, geometry.geometric_sensitivity, q=q, v=v, a=a, f_ext=f_ext)
@@ -80,11 +111,24 @@ def geometric_sensitivity(
 
 
 def pose_sensitivity(robot: Mechanism, q: ArrayLike, frame: str) -> GeometricSensitivity:
-    """Return the displacement of a frame for each change of geometry, (..., 6, nbodies, 6): the identification
-    Jacobian.
+    """Return the identification Jacobian, a frame's displacement per change of geometry: Mueller 2018 section 6.2.
 
-    [:, i] maps twists U of body i's joint, as in `geometric_sensitivity`, to body-fixed displacements. It is zero for
-    bodies that do not carry the frame. Source: Mueller 2018 section 6.2.
+    [:, i] maps twists U of body i's joint, as in `geometric_sensitivity`, to body-fixed displacements of the frame. It
+    is zero for bodies that are not on the path to the frame.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    frame : str
+        Name of a body, a merged link or an added frame.
+
+    Returns
+    -------
+    GeometricSensitivity
+        Jacobians of shape (..., 6, nbodies, 6) each.
     """
     require_robot("robot", robot)
     lead, (q,) = as_batch(robot, q=q)
@@ -113,12 +157,30 @@ def inverse_dynamics_derivatives_along(
     da: ArrayLike,
     f_ext: ArrayLike | None = None,
 ) -> InverseDynamicsDerivatives:
-    """Return the derivative of `inverse_dynamics_derivatives` along (q exp(dq t), v + dv t, a + da t), (..., nv, nv)
-    each.
+    """Return the derivative of `inverse_dynamics_derivatives` along (q exp(dq t), v + dv t, a + da t).
 
-    These are the second derivatives contracted with the directions dq, dv, da (..., nv), in O(n depth) without forming
-    them. Along the motion itself (dq = v, dv = a, da = a') they are time derivatives. f_ext (..., nbodies, 6): wrenches
-    on the bodies, constant in body frames.
+    It equals the second derivatives contracted with the direction, and is computed in O(n depth) without them. For
+    dq = v, dv = a and da the rate of a, it is the time derivative along the motion.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    a : array_like, shape (..., nv)
+        Acceleration [rad/s^2, m/s^2].
+    dq, dv, da : array_like, shape (..., nv)
+        Direction in which q, v and a change.
+    f_ext : array_like, shape (..., nbodies, 6), optional
+        Wrenches on the bodies, constant in body frames [N m, N]. Default: none.
+
+    Returns
+    -------
+    InverseDynamicsDerivatives
+        Rates of dtau/dq, dtau/dv and the mass matrix, of shape (..., nv, nv) each.
     """
     require_robot("robot", robot)
     along = higher_derivatives.derivatives_along
@@ -130,7 +192,19 @@ def inverse_dynamics_derivatives_along(
 
 
 def mass_matrix_inverse_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """Return d(M^-1)_ij/dq_k (..., nv, nv, nv) at [i, j, k]: -M^-1 (dM/dq_k) M^-1."""
+    """Return d(M^-1)_ij/dq_k at [i, j, k]: -M^-1 (dM/dq_k) M^-1.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv, nv)
+    """
     require_robot("robot", robot)
     inverse = mass_matrix_inverse(robot, q)
     return -times(inverse, times_second(mass_matrix_derivative(robot, q), inverse))

@@ -2,9 +2,9 @@
 
     M Vdot - J^T lambda = Q,    J Vdot = eta = -Jdot V - 2 alpha J V - beta^2 g                                     (3)
 
-of Mueller and Terze 2013 (with the sign that makes J^T lambda the forces of the constraints). In `ConstrainedSystem` V
-are the bodies' twists, in `ClosedLoops` a robot's joint velocities. Both have constraints between bodies and share the
-integration, stabilisation and projection of this module.
+of Mueller and Terze 2013, with the sign for which J^T lambda are the forces of the constraints. In `ConstrainedSystem`
+V are the twists of the bodies, in `ClosedLoops` the joint velocities of a robot. Both have constraints between bodies
+and share the equations, stabilisation and projection of this module.
 """
 
 from __future__ import annotations
@@ -131,9 +131,23 @@ class Index1System(ABC):
     # --- the equations -------------------------------------------------------------------------------------------
 
     def field(self, t: float, y: np.ndarray) -> np.ndarray:
-        """The derivative (group.dim,) of the state y in the Lie algebra, for `integrators`.
+        """Return the derivative of the state in the Lie algebra, as `integrators.integrate` needs it.
 
-        Raises IntegrationError, with the time, when a user's function fails.
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        y : ndarray, shape (size,)
+            State.
+
+        Returns
+        -------
+        ndarray, shape (group.dim,)
+
+        Raises
+        ------
+        IntegrationError
+            If a function of the user fails; the message has the time.
         """
         t = number("t", t)
         try:
@@ -162,10 +176,22 @@ class Index1System(ABC):
         return free + change, multipliers
 
     def reactions(self, t: float, y: ArrayLike) -> dict[str, np.ndarray]:
-        """The wrench (6,) that each constraint exerts on its body b, about its point there and in b's axes [N m, N].
+        """Return the wrench that each constraint exerts on its body b; body a receives the opposite wrench.
 
-        Body a gets the opposite. A holonomic constraint gives (k, 6), about the k bodies' origins in their axes. With
-        redundant constraints the wrenches are not unique: the multipliers of least norm are used.
+        With redundant constraints the wrenches are not unique: the multipliers of least norm are used.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        y : array_like, shape (size,)
+            State.
+
+        Returns
+        -------
+        dict of str to ndarray
+            By name of the constraint: the wrench (6,) about the constraint's point, in the axes of b [N m, N]. For a
+            holonomic constraint of k bodies: wrenches (k, 6) about the origins of the bodies, in their axes.
         """
         t, rows = number("t", t), self._factorised(self._state(y))
         wrenches = rows.J * self._least_norm(rows, self._accelerate(t, rows)[1])[:, None, None]
@@ -190,9 +216,19 @@ class Index1System(ABC):
     # --- violation -----------------------------------------------------------------------------------------------
 
     def violation(self, y: ArrayLike, of: Literal["position", "velocity"] = "position") -> np.ndarray:
-        """|g| of states (..., size) [m, or of unit vectors], or with `of="velocity"` |J V| [m/s or 1/s].
+        """Return the norm of each constraint's residual g, or of its rate J V.
 
-        The result (..., number of constraints) is in the order of `names`.
+        Parameters
+        ----------
+        y : array_like, shape (..., size)
+            States.
+        of : {"position", "velocity"}
+            Residual g [m, or 1 for unit vectors] or rate J V [m/s, or 1/s]. Default: "position".
+
+        Returns
+        -------
+        ndarray, shape (..., number of constraints)
+            Norms in the order of `names`.
         """
         choice("of", of, ("position", "velocity"))
         y, key = checked("y", y, self.group.shape), "g" if of == "position" else "gdot"
@@ -255,7 +291,23 @@ class Index1System(ABC):
     # --- projection ----------------------------------------------------------------------------------------------
 
     def project(self, y: ArrayLike) -> np.ndarray:
-        """y with its poses, then its velocities, brought back to the constraints along M^-1 J^T."""
+        """Project the positions, then the velocities of a state onto the constraints, along M^-1 J^T.
+
+        Parameters
+        ----------
+        y : array_like, shape (size,)
+            State.
+
+        Returns
+        -------
+        ndarray, shape (size,)
+
+        Raises
+        ------
+        ArgumentError
+            If an argument is invalid, or if no such state is near; the message has the constraint's name and the
+            residual.
+        """
         return self._projected(self._state(y))
 
     def _projected(self, y: np.ndarray) -> np.ndarray:
@@ -319,7 +371,12 @@ class Index1System(ABC):
 
 @dataclass(frozen=True)
 class Baumgarte:
-    """gddot + 2 damping gdot + stiffness^2 g = 0 in place of gddot = 0; both [1/s], damping = stiffness is critical.
+    """Stabilisation by Baumgarte: gddot + 2 damping gdot + stiffness^2 g = 0 replaces gddot = 0.
+
+    Parameters
+    ----------
+    damping, stiffness : float
+        Rates [1/s], not negative. Equal values give critical damping.
 
     Examples
     --------
@@ -337,10 +394,15 @@ class Baumgarte:
 
 @dataclass(frozen=True)
 class GGL:
-    """Stabilisation in the manner of Gear, Gupta and Leimkuhler 1985: a second multiplier in the kinematic equation.
+    """Stabilisation of Gear, Gupta and Leimkuhler 1985: a second multiplier in the kinematic equation.
 
-    q^-1 qdot = V - M^-1 J^T mu with J (q^-1 qdot) = -rate g, and J Vdot = -Jdot V - rate J V. With rate = 0 [1/s] the
-    position constraint is the invariant of the ODE itself; with rate > 0 both levels are also attracted.
+    q^-1 qdot = V - M^-1 J^T mu with J (q^-1 qdot) = -rate g, and J Vdot = -Jdot V - rate J V.
+
+    Parameters
+    ----------
+    rate : float
+        Rate [1/s] at which violations of positions and velocities decay. With the default 0 the equations keep g = 0
+        but do not reduce a violation.
 
     Examples
     --------

@@ -93,11 +93,38 @@ def integrate_index3(
     every: int = 1,
     representation: Literal["body", "spatial"] = "body",
 ) -> Solution:
-    """States of the system at t0 + k h, each every-th and the last; `nfev` counts iterations.
+    """Integrate the index-3 equations of a system with the generalized-alpha method.
 
-    representation: of the velocities that are stepped, those of the bodies' groups or, where all are on SE(3), spatial
-    twists; states are the same. y0 must satisfy the constraints' positions. Raises ArgumentError for arguments, and
-    IntegrationError, with the solution so far, when a user's function fails or an iteration does not converge: halve h.
+    Parameters
+    ----------
+    system : ConstrainedSystem
+        The system, without stabilisation.
+    y0 : array_like, shape (size,)
+        Initial state, which satisfies the constraints.
+    t_span : (float, float)
+        Start and end time [s].
+    h : float
+        Time step [s].
+    rho : float
+        Spectral radius at infinite frequency, in [0, 1]: 1 is no damping, 0 the strongest. Default: 0.9.
+    every : int
+        Store every n-th state, and the last one. Default: 1.
+    representation : {"body", "spatial"}
+        Velocities in which the steps are made: those of the bodies' groups or, if all bodies are on SE(3), spatial
+        twists. The states are the same. Default: "body".
+
+    Returns
+    -------
+    Solution
+        Times and states; `nfev` is the number of iterations.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is invalid or y0 violates a constraint.
+    IntegrationError
+        If a function of the user fails, or if an iteration does not converge: halve h. The error has the solution up to
+        there.
 
     Examples
     --------
@@ -160,7 +187,7 @@ def _velocities(system: ConstrainedSystem, representation: str) -> OfGroups:
 
 
 def _step(system, velocities, point, t, h, c):
-    """(the next point or None, iterations)."""
+    """Return (the next point or None, number of iterations)."""
     v, (Vdot, rate) = velocities.at(point.y), point.guess
     weight = h * h * c.beta * (1.0 - c.alpha_f) / (1.0 - c.alpha_m)
     last, before = None, 0.0
@@ -195,10 +222,38 @@ def integrate_index1(
     every: int = 1,
     **options: Any,
 ) -> Solution:
-    """`integrators.integrate` of the system's field, with the same options.
+    """Integrate the index-1 equations of a system with a method of `integrators.integrate`.
 
-    project: bring positions and velocities back to the constraints after every step (fixed-step methods only, and no
-    further options). Raises as `integrators.integrate` does, and IntegrationError when a projection fails.
+    Parameters
+    ----------
+    system : ConstrainedSystem or ClosedLoops
+        The system.
+    y0 : array_like, shape (size,)
+        Initial state, which satisfies the constraints.
+    t_span : (float, float)
+        Start and end time [s].
+    h : float
+        Time step [s].
+    method : str
+        Name of the method. Default: "MK4".
+    project : bool
+        Project positions and velocities onto the constraints after every step. Needs a method of fixed steps and no
+        further options. Default: False.
+    every : int
+        Store every n-th state, and the last one. Default: 1.
+    **options
+        Options of `integrators.integrate`.
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is invalid.
+    IntegrationError
+        If a step or a projection fails.
 
     Examples
     --------
@@ -248,15 +303,15 @@ class OfGroups:
         self.system, self.half = system, system.group.dim // 2
 
     def at(self, y: np.ndarray) -> np.ndarray:
-        """The velocities (6 n,) of a state."""
+        """Return the velocities (6 n,) of a state."""
         return y[-self.half :]
 
     def rates(self, y: np.ndarray, Vdot: np.ndarray) -> np.ndarray:
-        """Their rates (6 n,) where those of the body-fixed twists are Vdot (n + 1, 6)."""
+        """Return the rates (6 n,) of the velocities from those of the body-fixed twists, Vdot (n + 1, 6)."""
         return self.system._velocity_rates(y, Vdot)
 
     def moved(self, y: np.ndarray, x: np.ndarray, dv: np.ndarray) -> np.ndarray:
-        """The state moved by x, its velocities changed by dv."""
+        """Return the state with poses moved by x and velocities changed by dv."""
         return self.system.group.advance(y, np.concatenate((x, dv)))
 
 

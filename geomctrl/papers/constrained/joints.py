@@ -31,9 +31,24 @@ LOWER_PAIRS: dict[str, tuple[tuple[int, ...], tuple[tuple[int, int], ...]]] = {
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedBody:
-    """A body: its ten inertial parameters (see `inertia`), reference pose (4, 4), and group SE3() or SO3xR3().
+    """A rigid body of a `ConstrainedSystem`.
 
-    group None is the system's. The six-by-six inertia must be positive definite: maximal coordinates divide by it.
+    Parameters
+    ----------
+    name : str
+        Name of the body.
+    inertia : array_like, shape (10,)
+        Inertial parameters (see `geomctrl.inertia`). The 6x6 inertia must be positive definite, since maximal
+        coordinates need its inverse.
+    pose : array_like, shape (4, 4), optional
+        Reference pose. Default: the world's frame.
+    group : SE3 or SO3xR3, optional
+        Group of the pose. Default: that of the system.
+
+    Raises
+    ------
+    ArgumentError, ModelError, InertiaError
+        If an argument is invalid, with the name of the body.
 
     Examples
     --------
@@ -60,7 +75,7 @@ class ConstrainedBody:
 
 
 class HolonomicFunctions(NamedTuple):
-    """The functions of `Constraint.holonomic`."""
+    """The user's functions of a `Constraint.holonomic`."""
 
     function: Any
     jacobian: Any
@@ -80,7 +95,7 @@ class Constraint:
         "planar"        slide on the plane through the point with normal `axis`, and turn about the normal    3
         "fixed"         nothing                                                                               6
         "distance"      all motions that keep the points `length` apart: (s . s - L^2) / (2 L) = 0            1
-        "holonomic"     whatever the functions of `Constraint.holonomic` allow
+        "holonomic"     any motion for which the function of `Constraint.holonomic` vanishes
 
     Parameters
     ----------
@@ -177,10 +192,28 @@ class Constraint:
     def holonomic(
         cls, name: str, bodies: Sequence[str], function: Callable, jacobian: Callable, bias: Callable | None = None
     ) -> Constraint:
-        """function(poses (k, 4, 4)) -> (r,) vanishes; jacobian(poses) -> (r, k, 6) maps the k body-fixed twists to its
-        rate. bias(poses, twists (k, 6)) -> (r,) is Jdot V; None: finite differences of the Jacobian along the motion,
-        with errors of about 1e-11 of its size. The Jacobian is compared with differences of the function when the
-        system is built."""
+        """Create a constraint function(poses) = 0 of k bodies from functions of the user.
+
+        When the system is built, the Jacobian is compared with finite differences of the function.
+
+        Parameters
+        ----------
+        name : str
+            Name of the constraint.
+        bodies : sequence of str
+            Names of the k bodies.
+        function : callable
+            function(poses (k, 4, 4)) -> (r,), the residuals.
+        jacobian : callable
+            jacobian(poses) -> (r, k, 6), the map from the k body-fixed twists to the rates of the residuals.
+        bias : callable, optional
+            bias(poses, twists (k, 6)) -> (r,), the product Jdot V. Default: finite differences of the Jacobian along
+            the motion, with relative errors of about 1e-11.
+
+        Returns
+        -------
+        Constraint
+        """
         return cls("holonomic", name, bodies, functions=HolonomicFunctions(function, jacobian, bias))
 
 
@@ -192,7 +225,7 @@ def checked_items(name, items):
 
 
 def bodies_of(c):
-    """The names of the bodies of a constraint."""
+    """Return the names of the bodies of a constraint."""
     if not isinstance(c.bodies, tuple) or not all(isinstance(name, str) for name in c.bodies):
         raise ArgumentError(f"constraint {c.name!r}: bodies: expected a tuple of names, got {shown(c.bodies)}")
     return c.bodies
@@ -248,7 +281,7 @@ def point(label, value):
 
 
 def direction(label, value):
-    """A unit vector."""
+    """Return the unit vector along `value`."""
     a = point(label, value)
     if (norm := np.linalg.norm(a)) < 1e-12:
         raise ModelError(f"{label}: expected a direction, got the zero vector")

@@ -1,13 +1,13 @@
-"""Loop closures on a robot in relative coordinates: a four-bar, a parallel robot.
+"""Robots with closed kinematic loops, in joint coordinates: a four-bar linkage, a parallel robot.
 
-The robot is the tree after some joints are cut; `Constraint`s between its bodies, or to the world, close the loops
-again. With the body Jacobians J_b of the tree, the constraints' rows G on body twists become J = G J_b, and the
-index-1 equations (`equations`) read, in joint coordinates,
+The robot is the tree that remains after some joints are cut. `Constraint`s between its bodies, or to the world, close
+the loops. With the body Jacobians J_b of the tree, the constraints' rows G on body twists become J = G J_b. In joint
+coordinates the index-1 equations (`equations`) read
 
     M vdot + C v + g - J^T lambda = tau,    J vdot = -G Jdot_b v - Gdot V - 2 alpha J v - beta^2 g_loop
 
-Stabilisation and projection are those of maximal coordinates. There are few closures, so matrices are dense: a singular
-value decomposition of L^-1 J^T, M = L L^T, determines the rank.
+Stabilisation and projection are as in maximal coordinates. Matrices are dense because loops are few. A singular value
+decomposition of L^-1 J^T, with M = L L^T, determines the rank.
 """
 
 from __future__ import annotations
@@ -54,12 +54,27 @@ class _Loops(NamedTuple):
 
 
 class ClosedLoops(Index1System):
-    """A robot with loops closed by constraints between its bodies (by name) or to the world.
+    """A robot with loops that constraints between its bodies, or to the world, close.
 
-    torque(t, q, v) -> (nv,) [N m, N], or None. stabilisation: None, `Baumgarte` or `GGL`; projection is a matter of
-    the time step (`integrate_index1`). reference (nq,): the configuration in which missing point_b and axis_b of
-    constraints are computed; None is neutral. States y = (q, v) are elements of `group`.
-    Raises as `ConstrainedSystem` does.
+    A state y = (q, v) is an element of `group`; its size is nq + nv.
+
+    Parameters
+    ----------
+    robot : Robot
+        The tree.
+    constraints : iterable of Constraint
+        Constraints; their bodies are bodies of the robot or "world".
+    torque : callable, optional
+        torque(t, q, v) -> (nv,), joint torques and forces [N m, N]. Default: none.
+    stabilisation : Baumgarte or GGL, optional
+        Stabilisation of the constraints. Default: none. `integrate_index1` can project the states instead.
+    reference : array_like, shape (nq,), optional
+        Configuration in which missing point_b and axis_b of constraints are computed. Default: neutral.
+
+    Raises
+    ------
+    ArgumentError, ModelError, NameNotFoundError
+        If an argument is invalid, with the name of the constraint.
 
     Examples
     --------
@@ -105,26 +120,95 @@ class ClosedLoops(Index1System):
         return f"ClosedLoops({self.robot!r}, {len(self.names)} constraints, {len(self._owner)} rows)"
 
     def state(self, q: ArrayLike, v: ArrayLike | None = None) -> np.ndarray:
-        """(q, v) as one element. Raises ArgumentError, naming the constraint, unless both satisfy the constraints."""
+        """Return the state of q and v, which must satisfy the constraints.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,)
+            Configuration [rad, m].
+        v : array_like, shape (nv,), optional
+            Velocity [rad/s, m/s]. Default: at rest.
+
+        Returns
+        -------
+        ndarray, shape (nq + nv,)
+
+        Raises
+        ------
+        ArgumentError
+            If an argument is invalid, or if the state violates a constraint by more than 1e-8; the message has the
+            constraint's name and the residual.
+        """
         return self._accepted(self._packed(q, v))
 
     def consistent(self, q: ArrayLike, v: ArrayLike | None = None, free: ArrayLike | None = None) -> np.ndarray:
-        """The nearest state on the constraints, in the metric M; free (nv,) bool: the velocities that may change.
+        """Return the state nearest to (q, v), in the metric M, that satisfies the constraints.
 
-        Raises ArgumentError, with the constraint's name and the residual, where there is none.
+        Parameters
+        ----------
+        q : array_like, shape (nq,)
+            Configuration [rad, m].
+        v : array_like, shape (nv,), optional
+            Velocity [rad/s, m/s]. Default: at rest.
+        free : array_like of bool, shape (nv,), optional
+            Velocities that may change. Default: all.
+
+        Returns
+        -------
+        ndarray, shape (nq + nv,)
+
+        Raises
+        ------
+        ArgumentError
+            If an argument is invalid, or if no such state is near; the message has the constraint's name and the
+            residual.
         """
         return self._consistent(self._packed(q, v), free)
 
     def accelerations(self, t: float, y: ArrayLike) -> np.ndarray:
-        """vdot (nv,)."""
+        """Return the joint accelerations.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        y : array_like, shape (size,)
+            State.
+
+        Returns
+        -------
+        ndarray, shape (nv,)
+            Accelerations [rad/s^2, m/s^2].
+        """
         return self._accelerate(number("t", t), self._factorised(self._state(y)))[0]
 
     def rank(self, y: ArrayLike) -> int:
-        """The number of independent rows."""
+        """Return the number of independent constraint rows.
+
+        Parameters
+        ----------
+        y : array_like, shape (size,)
+            State.
+
+        Returns
+        -------
+        int
+        """
         return len(self._factorised(self._state(y)).s)
 
     def energy(self, y: ArrayLike) -> np.ndarray:
-        """(...,) [J]."""
+        """Return the kinetic energy plus the potential energy of gravity.
+
+        Parameters
+        ----------
+        y : array_like, shape (..., size)
+            States.
+
+        Returns
+        -------
+        ndarray, shape (...,)
+            Energy [J].
+        """
         y = checked("y", y, self.group.shape)
         return self.robot.energy(y[..., : self.robot.nq], y[..., self.robot.nq :])
 

@@ -1,14 +1,13 @@
-"""Constrained bodies in maximal coordinates, on SE(3)^n, (SO(3) x R^3)^n or a mix chosen body by body.
+"""Constrained bodies in maximal coordinates: Mueller and Terze 2013. Each body is on SE(3) or on SO(3) x R^3.
 
-Mueller and Terze 2013. The state y = (q, velocities) is in G x R^6n (26), (29); its field solves the index-1 equations
-(3) of `equations`, in which J^T lambda are the wrenches the constraints exert on the bodies. They are set up in
-body-fixed twists on either group, so that the groups differ only in the update of the poses; the velocity of a
-body on SO(3) x R^3 is (omega, pdot), pdot in inertial axes (20). Without stabilisation the constraints drift; this is
-the subject of the paper.
+The state y = (q, velocities) is in G x R^6n (26), (29). Its field solves the index-1 equations (3) of `equations`, in
+which J^T lambda are the wrenches that the constraints exert on the bodies. The equations use body-fixed twists for both
+groups, so the groups differ only in the update of the poses. The velocity of a body on SO(3) x R^3 is (omega, pdot),
+with pdot in inertial axes (20). Without stabilisation the constraints drift, which is the subject of the paper.
 
-Redundant rows depend on the rows before them (`kernels.maximal`). They are detected whenever the equations are set up,
-and left out. The motion is unique; `reactions` uses the multipliers of least norm. The dependence is measured in the
-metric M^-1, so a body held only by one that is 1e10 times lighter counts as free.
+Redundant rows depend on the rows before them (`kernels.maximal`); they are detected and left out whenever the equations
+are set up. The motion is unique; `reactions` uses the multipliers of least norm. The dependence is measured in the
+metric M^-1, so a body that is held only by a body 1e10 times lighter counts as free.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ REDUNDANT = 1e-10  # sin^2 of the angle between a row and the span of the others
 
 
 class _States(Product):
-    """Product(pose groups ..., Rn(6 n)), whose advance and dexp_inv_mul take all bodies in one call."""
+    """Product(pose groups ..., Rn(6 n)) with `advance` and `dexp_inv_mul` for all bodies in one call."""
 
     _layout: np.ndarray
 
@@ -72,7 +71,7 @@ class _States(Product):
 
 
 def _contiguous(x):
-    """x in the form for kernels; np.require takes as long as a kernel, so it is called only if needed."""
+    """Return x in the form for kernels; np.require takes as long as a kernel, so it is called only if needed."""
     return x if x.flags.carray and x.dtype == np.float64 else np.require(x, np.float64, ["C", "W"])
 
 
@@ -95,15 +94,31 @@ class _Rows(NamedTuple):
 
 
 class ConstrainedSystem(Index1System):
-    """Bodies and the constraints between them: states, field, multipliers.
+    """Bodies in maximal coordinates and the constraints between them.
 
-    group: SE3() or SO3xR3() for the bodies that name none. gravity (3,) [m/s^2]. wrench(t, poses (n, 4, 4),
-    twists (n, 6)) -> (n, 6): other wrenches, about the bodies' origins in their axes. stabilisation: None, `Baumgarte`
-    or `GGL`; projection is a matter of the time step (`integrate_index1`).
+    A state y is an element of `group`, and `field(t, y)` is an argument of `integrators.integrate`. `names` are the
+    names of the constraints in their order. Tolerances are relative to `length` [m], which is at least 1.
 
-    A state y is an element of `group`; `field(t, y)` is an argument for `integrators.integrate`. `names` are those of
-    the constraints, in the given order; tolerances are relative to `length` [m], at least 1.
-    Raises ModelError, InertiaError, NameNotFoundError or ArgumentError, naming the body or the constraint.
+    Parameters
+    ----------
+    bodies : iterable of ConstrainedBody
+        The n bodies.
+    constraints : iterable of Constraint
+        Constraints between the bodies, or to "world".
+    group : SE3 or SO3xR3, optional
+        Group of bodies without their own. Default: SE3().
+    gravity : array_like, shape (3,)
+        Gravitational acceleration [m/s^2]. Default: (0, 0, -9.81).
+    wrench : callable, optional
+        wrench(t, poses (n, 4, 4), twists (n, 6)) -> (n, 6), further wrenches about the origins of the bodies, in their
+        axes [N m, N]. Default: none.
+    stabilisation : Baumgarte or GGL, optional
+        Stabilisation of the constraints. Default: none. `integrate_index1` can project the states instead.
+
+    Raises
+    ------
+    ArgumentError, ModelError, InertiaError, NameNotFoundError
+        If an argument is invalid, with the name of the body or the constraint.
 
     Examples
     --------
@@ -160,27 +175,61 @@ class ConstrainedSystem(Index1System):
     def __repr__(self):
         return f"ConstrainedSystem({len(self.bodies)} bodies, {len(self.names)} constraints, {self._m} rows)"
 
-    # --- states --------------------------------------------------------------------------------------------------
-
     def state(self, poses: ArrayLike | None = None, velocities: ArrayLike | None = None) -> np.ndarray:
-        """The state of poses (n, 4, 4), or None for the reference's, and body-fixed twists (n, 6), or None for rest.
+        """Return the state of poses and twists, which must satisfy the constraints.
 
-        Raises ArgumentError, with the constraint's name and the residual, unless both satisfy the constraints to 1e-8.
+        Parameters
+        ----------
+        poses, velocities : array_like, shape (n, 4, 4) and (n, 6), optional
+            Poses and body-fixed twists [rad/s, m/s]. Default: the reference poses, and zero.
+
+        Returns
+        -------
+        ndarray, shape (size,)
+
+        Raises
+        ------
+        ArgumentError
+            If an argument is invalid, or if the state violates a constraint by more than 1e-8; the message has the
+            constraint's name and the residual.
         """
         return self._accepted(self._packed(poses, velocities))
 
     def consistent(
         self, poses: ArrayLike | None = None, velocities: ArrayLike | None = None, free: ArrayLike | None = None
     ) -> np.ndarray:
-        """The nearest state that satisfies the constraints, in the metric of the kinetic energy.
+        """Return the nearest state that satisfies the constraints, in the metric of the kinetic energy.
 
-        free (n, 6) bool: the velocity components that may change; None is all. Raises ArgumentError, with the
-        constraint's name and the residual, where there is none.
+        Parameters
+        ----------
+        poses, velocities : array_like, shape (n, 4, 4) and (n, 6), optional
+            Poses and body-fixed twists [rad/s, m/s]. Default: the reference poses, and zero.
+        free : array_like of bool, shape (n, 6), optional
+            Velocity components that may change. Default: all.
+
+        Returns
+        -------
+        ndarray, shape (size,)
+
+        Raises
+        ------
+        ArgumentError
+            If an argument is invalid, or if no such state is near; the message names the constraint.
         """
         return self._consistent(self._packed(poses, velocities), free)
 
     def poses(self, y: ArrayLike) -> np.ndarray:
-        """(..., n, 4, 4) of states (..., size)."""
+        """Return the poses of the bodies.
+
+        Parameters
+        ----------
+        y : array_like, shape (..., size)
+            States.
+
+        Returns
+        -------
+        ndarray, shape (..., n, 4, 4)
+        """
         y = checked("y", y, self.group.shape)
         T = np.zeros((*y.shape[:-1], len(self.bodies), 4, 4))
         T[..., :3, :] = y[..., self._layout[:, :1] + np.arange(12)].reshape(*T.shape[:-2], 3, 4)
@@ -188,7 +237,18 @@ class ConstrainedSystem(Index1System):
         return T
 
     def twists(self, y: ArrayLike) -> np.ndarray:
-        """Body-fixed twists (..., n, 6) of states (..., size), whichever group their bodies are on."""
+        """Return the body-fixed twists of the bodies, for both groups.
+
+        Parameters
+        ----------
+        y : array_like, shape (..., size)
+            States.
+
+        Returns
+        -------
+        ndarray, shape (..., n, 6)
+            Twists [rad/s, m/s].
+        """
         y = checked("y", y, self.group.shape)
         V = y[..., -6 * len(self.bodies) :].reshape(*y.shape[:-1], len(self.bodies), 6).copy()
         mixed = self._layout[:, 1] == 0
@@ -197,7 +257,7 @@ class ConstrainedSystem(Index1System):
         return V
 
     def energy(self, y: ArrayLike) -> np.ndarray:
-        """Kinetic and gravity's potential energy (...,) [J]."""
+        """Return the kinetic energy plus the potential energy of gravity (...,) [J]."""
         T, V = self.poses(y), self.twists(y)
         kinetic = 0.5 * np.einsum("...ni,nij,...nj->...", V, self._M, V)
         m, h = self.parameters[:, 0], self.parameters[:, 1:4]
@@ -205,48 +265,80 @@ class ConstrainedSystem(Index1System):
         return kinetic - moment @ self.gravity
 
     def momentum(self, y: ArrayLike) -> np.ndarray:
-        """(..., 6): about the inertial origin, in inertial axes, angular part first."""
+        """Return the total momentum about the world's origin, in inertial axes.
+
+        Parameters
+        ----------
+        y : array_like, shape (..., size)
+            States.
+
+        Returns
+        -------
+        ndarray, shape (..., 6)
+            Angular [N m s], then linear momentum [N s].
+        """
         T = self.poses(y)
         P = np.einsum("nij,...nj->...ni", self._M, self.twists(y))
         m, f = ((T[..., :3, :3] @ part[..., None])[..., 0] for part in (P[..., :3], P[..., 3:]))
         return np.concatenate((m + np.cross(T[..., :3, 3], f), f), axis=-1).sum(axis=-2)
 
-    # --- dynamics ------------------------------------------------------------------------------------------------
-
     def accelerations(self, t: float, y: ArrayLike) -> np.ndarray:
-        """Rates (n, 6) of the body-fixed twists."""
+        """Return the rates (n, 6) of the body-fixed twists [rad/s^2, m/s^2]."""
         return self._accelerate(number("t", t), self._factorised(self._state(y)))[0][:-1]
 
     def rank(self, y: ArrayLike) -> int:
-        """The number of independent rows: a row at an angle below 1e-5 to those before it does not count."""
+        """Return the number of independent rows: a row at an angle below 1e-5 to those before it does not count."""
         return int((self._factorised(self._state(y)).d > 0.0).sum())
 
     def residual(self, y: ArrayLike) -> np.ndarray:
-        """g (rows,), in the order of `names` [m, or of unit vectors]."""
+        """Return the residuals g of the constraints.
+
+        Parameters
+        ----------
+        y : array_like, shape (size,)
+            State.
+
+        Returns
+        -------
+        ndarray, shape (rows,)
+            Residuals in the order of `names` [m, or 1 for unit vectors].
+        """
         return self._evaluate(self._state(y)).g[np.argsort(self._owner, kind="stable")]
 
     def jacobian(self, y: ArrayLike) -> np.ndarray:
-        """J (rows, 6 n), dense, its rows in the order of `names`: d/dt g = J V with body-fixed twists V."""
+        """Return the dense Jacobian J of the constraints: d/dt g = J V with body-fixed twists V.
+
+        Parameters
+        ----------
+        y : array_like, shape (size,)
+            State.
+
+        Returns
+        -------
+        ndarray, shape (rows, 6 n)
+            Rows in the order of `names`.
+        """
         J = self._dense_jacobian(self._evaluate(self._state(y)))
         return J[np.argsort(self._owner, kind="stable")]
 
     def _corrected(self, t: float, y: np.ndarray, Vdot: np.ndarray, weight: float) -> np.ndarray:
-        """One iteration of an implicit method: Vdot (n + 1, 6) of M Vdot - J^T lambda = Q at y, with lambda such that
-        poses that move by weight [s^2] times its change satisfy the constraints to first order. The last row is the
-        world's, zero.
+        """Return Vdot (n + 1, 6) of M Vdot - J^T lambda = Q at y, for one iteration of an implicit method.
+
+        lambda is such that poses that move by weight [s^2] times the change of Vdot satisfy the constraints to first
+        order. The last row belongs to the world and is zero.
         """
         rows = self._factorised(self._shaped(y))
         return self._solve(t, rows, self._row_rates(rows, Vdot) - rows.g / weight)[0]
 
     def _velocity_rates(self, y: np.ndarray, Vdot: np.ndarray) -> np.ndarray:
-        """Rates (6 n,) of the state's velocities where those of the body-fixed twists are Vdot (n + 1, 6)."""
+        """Return the rates (6 n,) of the state's velocities from those of the body-fixed twists, Vdot (n + 1, 6)."""
         n, out = len(self.bodies), np.empty(self.group.dim)
         frames, V = np.empty((n + 1, 12)), np.empty((n + 1, 6))
         kernels.unpack(_contiguous(y), self._layout, frames, V)
         kernels.pack_rates(self._layout, frames, V, V, Vdot, out)
         return out[6 * n :]
 
-    # --- inside: methods of `Index1System` -----------------------------------------------------------------------
+    # --- methods of `Index1System` -----------------------------------------------------------------------
 
     def _evaluate(self, y) -> _Rows:
         n, m = len(self.bodies), self._m
@@ -273,7 +365,7 @@ class ConstrainedSystem(Index1System):
         return x, lam
 
     def _null(self, rows):
-        """One vector for each redundant row."""
+        """Return one vector of the null space for each redundant row."""
         dropped = np.flatnonzero(rows.d == 0.0)
         if not len(dropped):
             return None
@@ -321,8 +413,6 @@ class ConstrainedSystem(Index1System):
     def _dense(self, rows):
         return block_diagonal(*self._M), self._dense_jacobian(rows)
 
-    # --- inside --------------------------------------------------------------------------------------------------
-
     def _sparse_jacobian(self, values):
         m = len(values)
         rows = np.broadcast_to(np.arange(m)[:, None, None], values.shape)
@@ -335,7 +425,7 @@ class ConstrainedSystem(Index1System):
         return self._sparse_jacobian(rows.J).toarray()
 
     def _pack(self, T, V):
-        """The state of poses (n, 4, 4) and body-fixed twists (n, 6)."""
+        """Return the state of poses (n, 4, 4) and body-fixed twists (n, 6)."""
         y = np.empty(self.group.shape)
         for (first, on_se3), pose in zip(self._layout, T):
             y[first : first + 12] = pose[:3].ravel()
