@@ -171,7 +171,7 @@ class Algorithm:
         return [*sizes, "none = model[:0]"] if any(x.optional for x in self.inputs) else sizes
 
     def _allocation(self) -> list[str]:
-        """The work memory: one array for each kind, cut into pieces, because every array costs a call 20 to 50 ns."""
+        """The work memory: one array for each kind, cut into pieces, because each allocation takes 20 to 50 ns."""
         lines = []
         for kind in dict.fromkeys(m.kind for m in self.memory):
             parts = [(f"memory{k}", f"({m.count}) * {m.width}") for k, m in enumerate(self.memory) if m.kind == kind]

@@ -141,7 +141,7 @@ def eliminate(axes, k, armature, IA, p, tau):
 
 @primitive
 def is_positive(axes, n):
-    """Whether every D is positive: then M is positive definite."""
+    """Whether every D is positive, which is equivalent to a positive definite M."""
     positive = True
     for k in range(n):
         positive &= get_eliminated(axes, k).D > 0.0

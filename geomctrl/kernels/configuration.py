@@ -87,7 +87,7 @@ def difference_of(model, q0, q1, out):
 
 @primitive
 def change_along_group(model, q, dq, x, out):
-    """The part of the change dq of the numbers in q that the joints can do. `x`, nv numbers, must be zero.
+    """The part of the change dq of q that is a motion of the joints. `x`, nv numbers, must be zero.
 
     The poses T change by T [S S^+ X], where X has the rotation of the skew part of R^T dR and the translation R^T dp.
     """
@@ -210,7 +210,7 @@ def sliding(model, q, v, q_d, v_d, a_d, Lambda, w, e_rate, e, v_ref, a_ref, s):
 
 @primitive
 def append_factor(model, x, dx, ddx, q, v, a, old):
-    """Append the factor exp(x) to the motion (q, v, a), x moving along itself at the rates dx, ddx."""
+    """Append the factor exp(x) to the motion (q, v, a). The rates dx, ddx of x are parallel to x."""
     for k in range(q.shape[0]):
         old[k] = q[k]
     advance(model, old, x, q)
@@ -275,7 +275,7 @@ def blended_sums(t, ramp, rows, count, X, dX, ddX):
 def sinusoid_motion(model, q0, time, rows, count, old, sums, factor, q, v, a):
     """(q, v, a) of q0 exp(e_1 x_1(t)) exp(e_2 x_2(t)) ..., x the sums of `count` sinusoids.
 
-    time: t and how long the motion is blended in. rows: all amplitudes, then angular frequencies, then phases.
+    time: t, and the time in which the motion is blended in. rows: amplitudes, then angular frequencies, then phases.
     """
     n = n_v(model)
     X, dX, ddX = sums[:n], sums[n : 2 * n], sums[2 * n :]

@@ -6,8 +6,7 @@ forces, forms and motions: `projected` runs them on the tree at (A q + b, A v, .
 length nv with A. Forward dynamics and M^-1 use the projected mass matrix, because articulated bodies do not support
 couplings. An algorithm that calls others (`COMPOSED`) is generated with their coupled versions.
 
-`fitting(algorithm, model)` selects the version wherever an algorithm meets a packed array; uncoupled robots get the
-algorithm itself.
+Callers select the version with `fitting(algorithm, model)`; for uncoupled robots it is the algorithm itself.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ from .tree import (
 
 @primitive
 def tree_end(model):
-    """Where the model array of the tree ends, all of whose joints are free."""
+    """End of the tree's part of the model array."""
     return (n_bodies(model) + 1) * WIDTH
 
 

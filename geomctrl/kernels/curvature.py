@@ -1,12 +1,11 @@
 """Products of the bodies' velocity fields: Christoffel symbols and the terms of the curvature.
 
-See `papers.curvature` for the geometry. With hat(S_i) the screws in inertial axes and P_m the composite pseudo-inertia
-of the subtree of coordinate m, the outermost one involved,
+`papers.curvature` explains the geometry. Let hat(S_i) be the screws in inertial axes, m the outermost coordinate of an
+entry, and P_m the composite pseudo-inertia of its subtree. If i, j, k lie on one path to the root,
 
     Gamma_ijk = tr(hat(S_i) hat(S_j) P_m hat(S_k)^T),      i no farther from the root than j,
 
-where all lie on one path to the root; otherwise the entry is zero. hat(S_i) hat(S_j) is an affine field of
-accelerations.
+otherwise the entry is zero. hat(S_i) hat(S_j) is an affine field of accelerations.
 """
 
 from typing import NamedTuple
@@ -47,7 +46,7 @@ get_affine, put_affine = reader(Affine), writer(Affine)
 
 @primitive
 def acceleration_field(axes, i, j):
-    """hat(S_i) hat(S_j), i nearer the root or in the same joint: how points accelerate for unit rates of i and j."""
+    """hat(S_i) hat(S_j), i nearer the root or in the same joint: accelerations of points for unit rates of i and j."""
     X, Y = get_axis(axes, i).S, get_axis(axes, j).S
     return Affine(hat_squared(X.w, Y.w), cross(X.w, Y.v))
 
@@ -90,7 +89,7 @@ def place_composites(model, q, frames, axes, inertias, joint_of):
 
 @primitive
 def put_path(model, m, axes, path):
-    """The coordinates from body m's joint to the root, outermost first; returns how many, and how many are m's own."""
+    """Store the coordinates from body m's joint to the root, outermost first; return their number, and m's dof."""
     first, end = dofs_of(model, m)
     k, depth = end - 1, 0
     while k >= 0:
@@ -104,7 +103,7 @@ MEMORY = per_body(Pose), per_coordinate(Axis), per_body(Inertia), numbers("nv"),
 
 @algorithm("q -> Gamma[nv, nv, nv]", MEMORY)
 def christoffel_symbols(model, q, frames, axes, inertias, joint_of, path, Gamma):
-    """Gamma_ijk at [i, j, k], O(n depth^2): triples on a path, with the outermost one's composite body."""
+    """Gamma_ijk at [i, j, k] in O(n depth^2), for triples on a path and the composite body of the outermost one."""
     Gamma[:] = 0.0
     place_composites(model, q, frames, axes, inertias, joint_of)
     for m in range(n_bodies(model)):

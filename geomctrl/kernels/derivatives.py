@@ -8,7 +8,7 @@ joint k (gravity is the base's acceleration -g). Then d changes a body of the su
 
 and v_k changes the acceleration by alphav_k = ad_{V_k} S_k + beta_k. With J_k, D_k, F_k the sums over the subtree of
 J, D = Jdot + bar(J V) and F, bar(P) W = -ad_W^T P, for j on the path from k to the root (Singh, Russo and
-Wensing 2022; Mueller 2018 section 6 asks for them)
+Wensing 2022, for Mueller 2018 section 6)
 
     dtau_k/dq_j = S_k . (J_k alpha_j + D_k beta_j),    dtau_j/dq_k = S_j . (J_k alpha_k + D_k beta_k - ad_{S_k}^T F_k),
     dtau_k/dv_j = S_k . (J_k alphav_j + D_k S_j),      dtau_j/dv_k = S_j . (J_k alphav_k + D_k S_k),
@@ -86,14 +86,14 @@ class Body(NamedTuple):
 
 
 class SpatialMotion(NamedTuple):
-    """A body's twist and acceleration in inertial axes, gravity being the base's."""
+    """A body's twist and acceleration in inertial axes, with gravity as the base's acceleration."""
 
     V: Twist
     A: Twist
 
 
 class Variation(NamedTuple):
-    """The changes that a velocity coordinate makes in its subtree: alpha, alphav, and beta's angular part."""
+    """The changes that a velocity coordinate causes in its subtree: alpha, alphav, and beta's angular part."""
 
     alpha: Twist
     alphav: Twist
@@ -101,7 +101,7 @@ class Variation(NamedTuple):
 
 
 class Subtree(NamedTuple):
-    """A subtree's inertia J, D = [[D, 0], [-[p], 0]] with p twice its linear momentum, and the wrench F it takes."""
+    """A subtree's inertia J, D = [[D, 0], [-[p], 0]] with p twice its linear momentum, and its wrench F."""
 
     J: Inertia
     D: Matrix
@@ -137,7 +137,7 @@ def base_at_rest(model):
 
 @outward(SpatialMotion)
 def move(model, i, parent, v, a, axes, bodies, variations, subtrees):
-    """The `Variation` of every coordinate of body i's joint, and what the body adds to its `Subtree`."""
+    """Store the `Variation` of every coordinate of body i's joint and the body's contribution to its `Subtree`."""
     V, A = parent
     first, end = dofs_of(model, i)
     for k in range(first, end):
@@ -181,7 +181,7 @@ def pull_back(x, S):
 def derivative_rows(model, i, x, axes, variations, part, dq, dv, da):
     """dtau/dq, dtau/dv and M between a subtree's joint and those on its path to the root: the four formulas above.
 
-    `part` selects what is kept of a number: all of a real one, the tangent of a complex one (`higher_derivatives`).
+    `part` selects the stored part of a number: a real number itself, the tangent of a complex one.
     """
     parent_dof = last_dof_of_parent(model, i)
     first, end = dofs_of(model, i)
@@ -191,7 +191,7 @@ def derivative_rows(model, i, x, axes, variations, part, dq, dv, da):
         Q, U = change_of_wrench(x, own.alpha, own.beta), change_of_wrench(x, own.alphav, S.w)
         j = k
         while j >= 0:
-            if j == parent_dof:  # j has left the joint of k
+            if j == parent_dof:  # j is beyond the joint of k
                 Q = wrench_add(Q, ad_dual(S, x.F))
             axis, y = get_axis(axes, j), get_variation(variations, j)
             dq[j, k] = part(pair(axis.S, Q))
@@ -266,8 +266,8 @@ def forward_dynamics_derivatives(
 def mass_matrix_derivative(model, q, frames, axes, inertias, out):
     """out[i, j, k] = dM_ij/dq_k, O(n depth^2).
 
-    M_rc = S_c . J_r S_r for c on the path from r to the root. A motion of joint k does nothing to it where k moves
-    both, moves S_r and J_r along where k is between them, and the part J_k of J_r where k is in the subtree of r.
+    M_rc = S_c . J_r S_r for c on the path from r to the root. A motion of joint k has no effect on it if k moves both
+    r and c; it moves S_r and J_r if k is between them, and the part J_k of J_r if k is in the subtree of r.
     """
     out[:] = 0.0
     place_inertias(model, inertial_axes(model, q), frames, q, axes, inertias)
@@ -304,17 +304,17 @@ def put_rates(axes, r, k, c, F, out):
 
 # --- geometric sensitivity -------------------------------------------------------------------------------------------
 #
-# How inverse dynamics changes with a robot's geometry: Mueller 2018 section 6.2.
+# Derivatives of inverse dynamics with respect to the robot's geometry: Mueller 2018 section 6.2.
 #
 # A change M_i exp(U d) of a placement equals the motion of a locked, massless joint with screw U before joint i;
-# exp(S q) exp(U d) equals that of a joint behind it. The formulas of `derivatives` hold with their screws.
+# exp(S q) exp(U d) equals that of a joint behind it. The formulas at the top hold with the screws of these joints.
 
 
 BEFORE, BEHIND = 0, 1
 
 
 class LockedJoint(NamedTuple):
-    """The changes that a motion of a locked joint would make: alpha, and beta's angular part."""
+    """The changes that a motion of a locked joint would cause: alpha, and beta's angular part."""
 
     alpha: Twist
     beta: Vector

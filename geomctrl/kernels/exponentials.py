@@ -48,7 +48,7 @@ def sin_cos(x):
 
 @primitive
 def reduced_sin_cos(x):
-    """(sin x, cos x) for |x| <= REDUCIBLE, to an ulp of 1, ten times faster than libm's and open to vectorisation.
+    """(sin x, cos x) for |x| <= REDUCIBLE, to an ulp of 1; ten times faster than libm, and LLVM can vectorise it.
 
     Argument reduction by Cody and Waite, minimax polynomials on [-pi/4, pi/4].
     """
@@ -85,9 +85,9 @@ def either(condition, yes, no, x):
 
 # --- exponentials ----------------------------------------------------------------------------------------------
 #
-# All small-angle logic of the project. The coefficients are functions of u = t^2, t = |w|. Below u = 10, just above
-# every angle a logarithm returns, they come from series without trigonometry; above it from the closed forms of Park
-# and Chung (2005) Lemma 1, which lose digits to cancellation only for smaller angles. The two series are
+# All small-angle logic of the project. The coefficients are functions of u = t^2, t = |w|. Below u = 10, just above the
+# largest angle that a logarithm returns, they are series without trigonometry. Above it they are the closed forms of
+# Park and Chung (2005) Lemma 1, which lose digits to cancellation only for smaller angles. The two series are
 #   c4, c5 = sum (-u)^k / (2k+4)!, (2k+5)!, from which the others follow by c_n = 1/n! - u c_{n+2}, and
 #   (t/2) cot(t/2) = 1 - u sum_n 2 / ((2 pi n)^2 - u), the pole n = 1 alone plus a fast series.
 
@@ -136,7 +136,7 @@ def dexp_inv_coefficients(u):
     """(g1, g2) = ((1 - gamma)/u, (1/beta + gamma - 2)/u^2) at u = t^2, with gamma = (t/2) cot(t/2).
 
     The coefficients of Park and Chung (24). In Mueller and Terze (10), -g2/2 is that of ad^4 and g1 - u g2/2 that of
-    ad^2. Poles at t = 2 pi k, k != 0: huge next to them, finite at every floating-point u.
+    ad^2. They have poles at t = 2 pi k, k != 0, and are finite at every floating-point u.
     """
     return either(u < SWITCH, dexp_inv_series, dexp_inv_closed, u)
 
@@ -164,7 +164,7 @@ def exp_so3(w):
 
 @primitive
 def orthonormal(R):
-    """A rotation that is a few roundings off SO(3), moved to the nearest one: R (3 - R^T R) / 2."""
+    """The rotation nearest to a matrix that differs from SO(3) by rounding: R (3 - R^T R) / 2."""
     return add33(R, mul33(0.5, matmul(R, add33(eye33(), mul33(-1.0, matmul(transpose(R), R))))))
 
 
@@ -172,14 +172,13 @@ def orthonormal(R):
 def scaled_quaternion(R):
     """(w, n), a positive multiple of R's quaternion with w >= 0; where w = 0 the first of n's largest is positive.
 
-    Four times the product of the quaternion with its largest component, which no angle makes ill-conditioned.
+    It is four times the product of the quaternion with its largest component, well-conditioned at every angle.
     """
     trace = R[0][0] + R[1][1] + R[2][2]
     a = (R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1])
     xy, xz, yz = R[0][1] + R[1][0], R[0][2] + R[2][0], R[1][2] + R[2][1]
     largest = max(R[0][0], R[1][1], R[2][2])
     first, x, y = trace >= largest, R[0][0] >= largest, R[1][1] >= largest
-    # four times the product of the quaternion (w, n) with its largest component: w, x, y or z
     c = where(first, 1.0 + trace, where(x, a[0], where(y, a[1], a[2])))
     n = (
         where(first, a[0], where(x, 1.0 + R[0][0] - R[1][1] - R[2][2], where(y, xy, xz))),
@@ -226,7 +225,7 @@ def dexp_so3(w, x):
 
 @primitive
 def dexp_inv_so3(w, x):
-    """dexp_w^-1 x; singular, hence huge, where |w| nears a multiple of 2 pi other than 0."""
+    """dexp_w^-1 x; singular where |w| is a multiple of 2 pi other than 0."""
     g1, _ = dexp_inv_coefficients(dot(w, w))
     wx = cross(w, x)
     return add3(x, add3(mul3(-0.5, wx), mul3(g1, cross(w, wx))))
@@ -265,7 +264,7 @@ def dexp_se3(X, Y):
 
 @primitive
 def dexp_inv_se3(X, Y):
-    """dexp_X^-1 Y; singular, hence huge, where |w| nears a multiple of 2 pi other than 0. Park and Chung (23), (24)."""
+    """dexp_X^-1 Y; singular where |w| is a multiple of 2 pi other than 0. Park and Chung (23), (24)."""
     w, v, y = X.w, X.v, Y.w
     g1, g2 = dexp_inv_coefficients(dot(w, w))
     wy = cross(w, y)

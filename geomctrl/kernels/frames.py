@@ -1,5 +1,7 @@
-"""Poses, Jacobians and Jacobian rates of a named frame in the four representations of Mueller 2018
-(`terms.kinematics`), computed from its body to the root, and wrenches on it (`terms.kinematics.body_wrenches`)."""
+"""Poses, Jacobians and Jacobian rates of a frame in the four representations of Mueller 2018, and wrenches on it.
+
+They are computed along the path from the frame's body to the root. `terms.kinematics` has the public functions.
+"""
 
 from .algorithms import algorithm
 from .primitives import primitive
@@ -102,7 +104,7 @@ def jacobian(model, q, i, placement, form, J):
 
 @algorithm("q, v; i: i8, placement: f8[::1], form: i8 -> dJ[6, nv]")
 def jacobian_rate(model, q, v, i, placement, form, dJ):
-    """X_k S_k, column k of the body Jacobian, changes at the rate -ad_U X_k S_k, U the frame's twist seen from k."""
+    """Column k of the body Jacobian, X_k S_k, has the rate -ad_U X_k S_k, U the frame's twist relative to body k."""
     dJ[:, :] = 0.0
     P, V = pose_of(model, q, i, placement), frame_twist(model, q, v, i, placement)
     T, U = pose_at(placement, 0), zero_twist()
@@ -121,7 +123,7 @@ def jacobian_rate(model, q, v, i, placement, form, dJ):
 
 @primitive
 def to_body_fixed(form, T, F):
-    """The body-fixed wrench of the frame at T of a wrench F in another representation: the dual of `represent`."""
+    """A wrench F on the frame at T, converted from another representation to body-fixed: the dual of `represent`."""
     if form == BODY_FIXED:
         return F
     if form == SPATIAL:
@@ -132,7 +134,7 @@ def to_body_fixed(form, T, F):
 
 @algorithm("q, wrench[6]; i: i8, placement: f8[::1], form: i8 -> F[nb, 6]")
 def body_wrenches(model, q, wrench, i, placement, form, F):
-    """The frame's wrench on body i, in the body's frame, and none on the others."""
+    """The frame's wrench as a wrench on body i in its own frame; the wrenches on other bodies are zero."""
     F[:, :] = 0.0
     P = pose_of(model, q, i, placement)
     put6(F[i], 0, Ad_dual(pose_at(placement, 0), to_body_fixed(form, P, wrench_at(wrench, 0))))

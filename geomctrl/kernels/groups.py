@@ -1,4 +1,4 @@
-"""Lie groups of matrices on arrays: from a group's equations on tuples (`exponentials`) to entries from Python.
+"""Lie groups of matrices on arrays: entries from Python, generated from equations on tuples (`exponentials`).
 
 `so3`, `se3` and `so3xr3` define their equations and the layout of their numbers; `array_entries` generates the entries.
 """
@@ -17,7 +17,7 @@ class Equations(NamedTuple):
     """A group of matrices of the given shape with an algebra of `dim` numbers, in primitives.
 
     `element(a, k)` and `vector(a, k)` read from a flat array, `put_element(a, k, g)` and `put_vector(a, k, x)` write.
-    `moved(g, x)` is g exp(x) on the group to round-off, so that an element moved again and again stays there.
+    `moved(g, x)` is g exp(x), on the group to round-off after any number of calls.
     """
 
     shape: tuple[int, int]
@@ -34,8 +34,10 @@ class Equations(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Kernels of a group: `*_many` on one leading axis, `*_one` on single elements, which raise an error for another
-    shape, nan or infinity, as numba's dispatchers do for another type."""
+    """Kernels of a group: `*_many` for arrays with one leading axis, `*_one` for single elements.
+
+    `*_one` raise an error for another shape, nan or infinity; numba's dispatchers do so for another type.
+    """
 
     exp_many: Any  # x (n, dim) -> (n, *shape)
     log_many: Any  # a (n, *shape) -> (n, dim)

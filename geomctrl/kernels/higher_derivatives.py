@@ -56,8 +56,8 @@ from .tree import armature_of, dofs_of, gravity_of, inertia_of, n_bodies, n_v, p
 #     S' = ad_V S,      V_i = V_p + S v,      J' = -ad_V^T J - J ad_V,      F_i = (J V)' - J (0, g) + sum_children F_c,
 #     tau = S^T F,
 #
-# and all are power series in t: x_k stands for the k-th time derivative of x over k!, and a product is a convolution.
-# A body's or coordinate's series stands in consecutive records, `terms` of them.
+# All quantities are power series in t: x_k is the k-th time derivative of x over k!, and a product is a convolution.
+# The series of a body or coordinate is stored in `terms` consecutive records.
 
 
 @primitive
@@ -76,9 +76,9 @@ def inertia_mul(s, J):
 
 @outward(Pose)
 def move_series(model, i, parent, q, v, terms, S, V, J, F):
-    """The series of the joint's screws, of the body's twist and inertia, and of the wrench that its own motion takes.
+    """The series of the joint's screws, of the body's twist and inertia, and of the wrench of its own motion.
 
-    F has a body's wrenches order by order, as `transmit` adds them up.
+    F holds the wrenches of a body by order, as `transmit_series` reads them.
     """
     T = place(model, i, parent, q)
     screw_and_twist_series(model, i, T, v, terms, S, V)
@@ -102,7 +102,7 @@ def move_series(model, i, parent, q, v, terms, S, V, J, F):
 
 @primitive
 def screw_and_twist_series(model, i, T, v, terms, S, V):
-    """(k + 1) S_{k+1} = sum_j ad_{V_j} S_{k-j} and V_k = V_p,k + sum_j S_j v_{k-j} of body i, which is at T."""
+    """(k + 1) S_{k+1} = sum_j ad_{V_j} S_{k-j} and V_k = V_p,k + sum_j S_j v_{k-j} of body i at T."""
     first, end = dofs_of(model, i)
     n, p, start = n_v(model), parent_of(model, i), i * terms
     for c in range(first, end):
@@ -124,7 +124,7 @@ def screw_and_twist_series(model, i, T, v, terms, S, V):
 
 @inward(Wrench)
 def transmit_series(model, i, F, k, terms, v, S, wrenches, tau):
-    """tau_k = sum_j S_{k-j} . F_j + armature v'_k, the wrenches of lower order being summed already."""
+    """tau_k = sum_j S_{k-j} . F_j + armature v'_k, after the wrenches of lower order have been summed."""
     first, end = dofs_of(model, i)
     for c in range(first, end):
         x = pair(get_twist(S, c * terms), F) + armature_of(model, i) * (k + 1) * v[(k + 1) * n_v(model) + c]
@@ -144,7 +144,7 @@ def transmit_series(model, i, F, k, terms, v, S, wrenches, tau):
     ),
 )
 def inverse_dynamics_rates(model, q, rates, orders, frames, v, S, V, J, F, tau):
-    """tau and its time derivatives from `rates`, the velocity and its derivatives, one order more."""
+    """tau and its time derivatives. `rates` holds the velocity and its derivatives, up to one order more."""
     n, m, terms = n_v(model), 6 * n_bodies(model), orders + 1
     factorial = 1.0
     for k in range(terms):
@@ -165,11 +165,10 @@ def inverse_dynamics_rates(model, q, rates, orders, frames, v, S, V, J, F, tau):
 #
 # Second derivatives of inverse dynamics: the passes of `derivatives` on complex numbers, along a direction.
 #
-# A state that moves along (q exp(S x t), v + y t, a + z t) displaces body i with the twist W_i = W_p + S x, and all
-# that is fixed to it: a screw S at the rate ad_W S, an inertia at -ad_W^T J - J ad_W, a wrench at -ad_W^T F. With
-# these rates as `tangents` of what `place_bodies` left, `move` and `derivative_rows` give the rates of the
-# derivatives, exact to round-off. A direction costs O(n depth), all of them O(n^2 depth), the size of the tensor on
-# a chain.
+# Along (q exp(S x t), v + y t, a + z t) body i moves with the twist W_i = W_p + S x. Quantities fixed to it have the
+# rates ad_W S (screws), -ad_W^T J - J ad_W (inertias) and -ad_W^T F (wrenches). With these rates as `tangents` of the
+# records of `place_bodies`, `move` and `derivative_rows` compute the rates of the derivatives, exact to round-off. One
+# direction costs O(n depth), all directions O(n^2 depth), which on a chain is the size of the tensor.
 
 
 # --- along a direction -------------------------------------------------------------------------------------------
@@ -196,7 +195,7 @@ def moving_body(x, W):
 
 @outward(Twist)
 def displace(model, i, W, x, axes, bodies, moving_axes, moving_bodies):
-    """W_i, and what is fixed to body i with its tangent."""
+    """Return W_i; store screws, inertia and wrench of body i with their tangents."""
     first, end = dofs_of(model, i)
     for k in range(first, end):
         W = twist_add(W, twist_mul(x[k], get_axis(axes, k).S))
@@ -215,7 +214,7 @@ def moving_base(model):
 
 @primitive
 def along(model, v, a, x, y, z, placed, work, out):
-    """The rates of dtau/dq, dtau/dv and M along one direction, from what `place_bodies` placed."""
+    """The rates of dtau/dq, dtau/dv and M along one direction, from the records of `place_bodies`."""
     axes, bodies = placed
     displacements, vc, ac, axes_c, bodies_c, motions, variations, subtrees = work
     out[:] = 0.0

@@ -24,7 +24,7 @@ _watchers: list[Callable[[str], object]] = []
 
 @contextlib.contextmanager
 def watch_compiling(watcher: Callable[[str], object]) -> Iterator[None]:
-    """In this context, `watcher` is called with an entry's name before it is compiled, but not before it is loaded."""
+    """In this context, call `watcher` with the name of each entry that is compiled; not for those loaded from disk."""
     _watchers.append(watcher)
     try:
         yield

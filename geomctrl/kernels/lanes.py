@@ -63,7 +63,7 @@ def copy(a, k, b, j, n):
 
 @primitive
 def row_lanes(S, own, source, sink):
-    """A column of a body's Jacobian and its ten numbers of the regressor, from frames, twists, the parent's column."""
+    """Column of a body's Jacobian and its ten numbers of the regressor, from frames, twists and the parent's column."""
     for b in range(LANES):
         X = S
         if not own:
@@ -78,8 +78,10 @@ def row_lanes(S, own, source, sink):
 
 @kernel("i8(f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8[:,::1], f8[:,::1])")
 def stack_lanes(model, q, v, a, place, out):
-    """Fill out[at[k, i] : at[k, i] + 10] for every body i and joint k before it. Returns the number of states
-    done, a multiple of LANES (0 if a coordinate is beyond `reduced_sin_cos`)."""
+    """Fill out[place[k, i] : place[k, i] + 10] for every body i and every joint k before it.
+
+    Returns the number of states computed, a multiple of LANES; 0 if a coordinate exceeds REDUCIBLE.
+    """
     n = n_bodies(model)
     count = lanes_of(model, q) * LANES
     work = np.empty(n * STACKED * LANES)

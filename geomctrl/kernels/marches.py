@@ -1,8 +1,8 @@
-"""Many integration steps of a robot's state (q, v) in one call: the loop, the stored states and the exit codes.
+"""Integration of a robot's state (q, v) over many steps in one call, by Runge-Kutta and other methods.
 
 A method consists of three primitives. `begin` allocates its work memory, `step` makes a step in place and returns an
-exit code, and `velocity` writes v if the method has another state beside q. `march_kernel` generates the loop around
-them, with one signature for all methods.
+exit code, and `velocity` computes v if the method has another state than (q, v). `march_kernel` generates the loop,
+with one signature for all methods.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,7 @@ MARCH = "Tuple((i8, i8))(f8[::1], f8[::1], f8[:,::1], i8, i8, f8[::1], f8[::1], 
 
 @primitive
 def hold(taus, k, first, tau):
-    """tau of step k: the one row of taus, or its own."""
+    """Copy the torques of step k to `tau`: row k of taus, or its only row."""
     if k == first or taus.shape[0] > 1:
         for j in range(tau.shape[0]):
             tau[j] = taus[k if taus.shape[0] > 1 else 0, j]
@@ -72,11 +72,11 @@ def velocities_are_the_state(model, q, v, work):
 
 
 def march_kernel(module: str, name: str, begin: Callable, step: Callable, velocity: Callable) -> Any:
-    """march(model, numbers, taus, first, last, q, v, every, q_out, v_out) -> (exit code, the failed step or
-    `last`), for `module` to hold under `name`: steps `first` to `last` (exclusive) of (q, v), in place.
+    """Generate the loop of a method; `module` must store it under `name`.
 
-    numbers: parameters of the method. taus: one row for all steps, or one per step. After step k, a
-    multiple of `every`, row k / every of q_out and v_out gets the state.
+    march(model, numbers, taus, first, last, q, v, every, q_out, v_out) makes steps `first` to `last` (exclusive) of
+    (q, v), in place, and returns (exit code, number of the failed step, or `last`). numbers: parameters of the method.
+    taus: one row for all steps, or one per step. Row k / every of q_out and v_out receives the state after step k.
 
     begin(model, numbers, q, v) returns `work`; step(model, numbers, tau, q, v, k, work) makes step k and checks that
     its velocities or momenta are finite; velocity(model, q, v, work) writes v.
@@ -106,9 +106,9 @@ def march_kernel(module: str, name: str, begin: Callable, step: Callable, veloci
 #
 # Constants of the step-size control, shared by steps in Python and in compiled code.
 #
-# h becomes h min(max(SAFETY e^(3/4 PI_GAIN - 1/order) e_before^PI_GAIN, SHRINK), GROW), e the error of the step
-# divided by the tolerance, e_before that of the previous step. After e > 1 it becomes h SAFETY at most, and the next
-# step does not grow.
+# h becomes h min(max(SAFETY e^(3/4 PI_GAIN - 1/order) e_before^PI_GAIN, SHRINK), GROW). Here e is the error of the step
+# divided by the tolerance, and e_before that of the previous step. After e > 1 the new h is at most h SAFETY, and the
+# next step does not grow.
 
 
 SAFETY, SHRINK, GROW, PI_GAIN = 0.9, 0.2, 5.0, 0.04
@@ -123,8 +123,8 @@ MIN_STEP_ULPS = 10.0  # shortest step, in units of the rounding of t
 # Explicit Runge-Kutta steps on a Lie group, for states (q, y) of a robot: Park and Chung 2005 section IV-B.
 #
 # Crouch-Grossman (46), commutator-free (39) and Munthe-Kaas (47) methods: any `Tableau`, as one array of numbers.
-# Being left-trivialised, the increment stands on the right and dexp^-1 is taken at -Theta (41). `integrators.explicit`
-# has the same step for a field in Python on any group.
+# Velocities are left-trivialised, so increments multiply from the right and dexp^-1 is taken at -Theta (41).
+# `integrators.explicit` has the same step for Python functions on any group.
 
 
 POLISH_EVERY = 64  # steps between projections of the rotations onto SO(3), against a drift of 1e-18 a step
@@ -191,8 +191,11 @@ def pull_back(model, u, v, K, first, identity):
 
 
 class StageWork(NamedTuple):
-    """Work memory of `rk_step`: the stages' configurations (s, nq) and slopes (s, nv), flat, then those of the stage at
-    hand: exponent, configuration, y, velocity and slope of y; what a field needs; an empty array."""
+    """Work memory of `rk_step`.
+
+    The stages' configurations (s, nq) and slopes (s, nv), flat; exponent, configuration, y, velocity and slope of y of
+    the current stage; memory of the field; an empty array.
+    """
 
     Q: Any
     Kq: Any
@@ -216,9 +219,11 @@ def stage_work(model, plan, memory):
 
 @primitive
 def rk_step(field, model, plan, tau, q, y, work, context):
-    """One step of (q, y), in place. field(model, q, y, tau, context, memory, a) writes ydot to a; q moves with y, or
-    with the velocity that the field writes to work.vi, if its context has it. `accelerations` is such a field (44); its
-    context is the external wrenches."""
+    """One step of (q, y), in place.
+
+    field(model, q, y, tau, context, memory, a) writes ydot to a. The velocity of q is y, or work.vi if the field's
+    context contains it. `accelerations` is such a field (44), with the external wrenches as context.
+    """
     Q, Kq, Ky, u, qi, yi, vi, ai, memory, _ = work
     s, max_terms, munthe_kaas, identity = int(plan[0]), int(plan[1]), plan[2] == 1.0, plan[3] == 1.0
     nq, nv = n_q(model), n_v(model)
@@ -284,7 +289,7 @@ march = march_kernel(__name__, "march", begin_runge_kutta, step_runge_kutta, vel
 
 
 class Context(NamedTuple):
-    """The results of `hamiltonian`, first v = M^-1 p, and the robot without gravity."""
+    """Results of `hamiltonian`, beginning with v = M^-1 p, and the model without gravity."""
 
     v: Any
     p: Any

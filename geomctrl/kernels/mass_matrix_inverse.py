@@ -64,9 +64,9 @@ def articulate(model, q, frames, axes, inertias):
 def solve_lanes(axes, n, W):
     """M^-1 applied to LANES columns, from S, U and D of the n coordinates.
 
-    A coordinate's record in W has 7 LANES numbers: a wrench on the way in, an acceleration on the way out (6), then the
-    column's entry, in place. One record holds both, and a coordinate counts as a body of its own: offsets within the
-    innermost loops are then constants, and LLVM need not prove that arrays do not overlap.
+    A coordinate's record in W has 7 LANES numbers: six of a wrench in the inward pass and of an acceleration in the
+    outward pass, and the entry of the column. Each coordinate is treated as a body. Offsets in the innermost loops are
+    then constants, and LLVM need not prove that arrays do not overlap.
     """
     for k in range(n):
         for l in range(6 * LANES):
@@ -225,7 +225,7 @@ def wrench_on_frame(form, T, world, c):
 
 @primitive
 def fill_mobility(model, q, i, placement, form, frames, axes, inertias, wrenches, u, mobility):
-    """False unless M > 0."""
+    """Store Jac M^-1 Jac^T in `mobility`. False unless M > 0."""
     positive = articulate(model, q, frames, axes, inertias)
     mobility[:, :] = 0.0
     if i < 0:
@@ -265,8 +265,11 @@ def operational_inertia(model, q, i, placement, form, frames, axes, inertias, wr
 
 @primitive
 def invert_scaled(A, L, s):
-    """A symmetric positive definite (6, 6) in place, by Cholesky's factors of s A s, s = diag(A)^-1/2, so that the test
-    for singularity does not depend on units. `L`: 36 numbers of memory, `s`: six. False for a pivot <= SINGULAR."""
+    """Invert a symmetric positive definite (6, 6) in place. `L`: 36 numbers of memory, `s`: six.
+
+    Cholesky's factors are those of s A s with s = diag(A)^-1/2, so that the test for singularity does not depend on
+    units. Returns False for a pivot <= SINGULAR.
+    """
     good = True
     for c in range(6):
         s[c] = 1.0 / math.sqrt(where(A[c, c] > 0.0, A[c, c], 1.0))

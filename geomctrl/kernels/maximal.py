@@ -1,7 +1,7 @@
 """Bodies in maximal coordinates: their states, their accelerations without constraints, and their Lie group.
 
-A state is the bodies' poses, each on SE(3) (4x4) or SO(3) x R^3 (3x4), then their velocities. The layout (n, 2) of a
-kernel says where a body's pose begins and whether it is on SE(3).
+A state holds the bodies' poses, each on SE(3) (4x4) or SO(3) x R^3 (3x4), then their velocities. The array `layout`
+(n, 2) has the offset of each body's pose in the state, and 1 if the pose is on SE(3).
 """
 
 from .exponentials import dexp_inv_se3
@@ -62,7 +62,7 @@ def free_accelerations(frames, V, inertia, M_inv, gravity, applied, Vdot):
 
 @kernel("void(i8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[::1])")
 def pack_rates(layout, frames, V, moved, Vdot, out):
-    """The field on the state's group, its poses moving with the twists `moved`, which differ from V for GGL only.
+    """The field on the state's group. Poses move with the twists `moved`, which differ from V only for GGL.
 
     On SE(3) the velocity is the twist; on SO(3) x R^3 it is (omega, pdot), pdot = R v and pddot = R (vdot + w x v).
     """
@@ -138,16 +138,15 @@ def dexp_inv_bodies(layout, x, y, out):
 #
 # The rows of constraints between bodies, with their first and second derivatives along the motion.
 #
-# A row k constrains two bodies a, b (or the world, number n, which stands still) or, from a user's function, any
-# number. With P = p_a + R_a r_a, Q = p_b + R_b r_b, s = Q - P and directions d_a, d_b fixed in the bodies, the rows
-# are
+# A row k constrains two bodies a, b, where number n is the world; the row of a user's function may have more bodies.
+# With P = p_a + R_a r_a, Q = p_b + R_b r_b, s = Q - P and directions d_a, d_b fixed in the bodies, the rows are
 #
 #     AXES      R_a d_a . R_b d_b                 perpendicular directions
 #     ALONG     R_a d_a . s                       no offset along a direction of body a
 #     MEET      d_a . s                           no offset along an inertial direction: (38), (43), three of them
 #     DISTANCE  (s . s - L^2) / (2 L)
 #
-# J maps the body-fixed twists to d/dt of the rows; `bias` is Jdot V. The numbers are those of Mueller and Terze 2013.
+# J maps the body-fixed twists to d/dt of the rows; `bias` is Jdot V. Equation numbers are Mueller and Terze's (2013).
 
 
 AXES, ALONG, MEET, DISTANCE, USER = 0, 1, 2, 3, 4
@@ -156,7 +155,7 @@ R_A, R_B, D_A, D_B, LENGTH, DATA = 0, 3, 6, 9, 12, 13  # a row's numbers
 
 @kernel("void(f8[:,::1], f8[:,::1], i8[:,::1], f8[:,::1], f8[:,:,::1], f8[::1], f8[::1], f8[::1])")
 def evaluate_rows(frames, V, index, data, J, g, gdot, bias):
-    """The rows (kind, a, b) of `index`: J (m, 2 or more, 6), g, gdot = J V and bias = Jdot V (m,). USER is left out."""
+    """Compute J (m, 2 or more, 6), g, gdot = J V, bias = Jdot V (m,) of the rows (kind, a, b), except USER rows."""
     for k in range(len(index)):
         kind, a, b = index[k, 0], index[k, 1], index[k, 2]
         if kind == USER:
@@ -178,7 +177,7 @@ def evaluate_rows(frames, V, index, data, J, g, gdot, bias):
         ua, ub = add3(X.v, cross(X.w, ra)), add3(Y.v, cross(Y.w, rb))  # the points' velocities, body-fixed
         s = sub3(add3(B.p, rot(B.R, rb)), add3(A.p, rot(A.R, ra)))
         sd = sub3(rot(B.R, ub), rot(A.R, ua))
-        sdd = sub3(rot(B.R, cross(Y.w, ub)), rot(A.R, cross(X.w, ua)))  # where the twists do not change
+        sdd = sub3(rot(B.R, cross(Y.w, ub)), rot(A.R, cross(X.w, ua)))  # for constant twists
         if kind == ALONG:
             D, turning = P, cross(da, rotT(A.R, s))
             g[k] = dot(D, s)

@@ -64,12 +64,11 @@ from .tree import (
 
 # --- spatial momentum ------------------------------------------------------------------------------------------------
 #
-# The momentum p = dT/dv of a robot and the force on it: sums over subtrees in inertial axes, Mueller 2018 (36), (79).
+# The momentum p = dT/dv of a robot and its rate: sums over subtrees in inertial axes, Mueller 2018 (36), (79).
 #
 #     p_k = S_k . Pi_k + armature_k v_k,     p_k' = (ad_V S_k) . Pi_k + S_k . W_k + tau_k,
 #
-# Pi_k the subtree's spatial momentum and W_k its weight: one sweep, O(n). The methods of `structure_preserving` use
-# it.
+# where Pi_k is the subtree's spatial momentum and W_k its weight. One pass costs O(n). `structure_preserving` uses it.
 
 
 class MovingSubtree(NamedTuple):
@@ -155,7 +154,7 @@ def dexp_inv_dual(X, F):
 
 @primitive
 def lifted(model, i, p):
-    """The wrench that pairs with S v as the joint's coordinates p pair with v."""
+    """The wrench F in the span of S^+ with F . (S v) = p . v for all v."""
     first, end = dofs_of(model, i)
     F = zero_wrench()
     for k in range(first, end):
@@ -185,7 +184,7 @@ def lie_force(model, w, p, rate, tau, f):
 
 @primitive
 def momentum_after(model, x, p, h, f, out):
-    """out = Ad_{exp x}^T p + h Ad_{exp x/2}^T f: the momentum after the step; that of a free base is conserved."""
+    """out = Ad_{exp x}^T p + h Ad_{exp x/2}^T f, the momentum after the step; it conserves that of a free base."""
     for i in range(n_bodies(model)):
         first, end = dofs_of(model, i)
         if holds_pose(model, i):
@@ -200,7 +199,7 @@ def momentum_after(model, x, p, h, f, out):
 
 @primitive
 def within_reach(model, x):
-    """Whether no joint turns by 2 pi in the step."""
+    """Whether every joint with several degrees of freedom turns by less than a full turn in the step."""
     for i in range(n_bodies(model)):
         if holds_pose(model, i) and not within_a_turn(joint_twist(model, i, x).w):
             return False
@@ -247,7 +246,7 @@ get_pose = reader(Pose)
 
 # --- centroidal momentum ---------------------------------------------------------------------------------------------
 #
-# Centre of mass and centroidal momentum: the columns S_k of the joints times the inertia of the bodies they carry.
+# Centre of mass and centroidal momentum: the screws S_k of the joints times the inertia of the bodies that they move.
 #
 # With J the composite inertia of the subtree of coordinate k in inertial axes, column k of the momentum matrix about a
 # fixed point is J S_k, and its rate J dS_k + Jdot S_k, as in `composite_bodies`. About the centre of mass c the moment

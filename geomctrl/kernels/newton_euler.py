@@ -42,7 +42,7 @@ from .tree import (
     screw_of,
 )
 
-PLOEN, CHRISTOFFEL, PLAIN, ADJOINT = 0, 1, 2, 3  # which Cbar; PLAIN's C is not skew: for negative tests
+PLOEN, CHRISTOFFEL, PLAIN, ADJOINT = 0, 1, 2, 3  # forms of Cbar; with PLAIN Mdot - 2C is not skew (negative tests)
 
 
 @primitive
@@ -55,7 +55,7 @@ def accelerate(f, V_parent, A_parent, Sv, Sa):
 @primitive
 def moving_wrench(J, w, alpha, acceleration):
     """The wrench that moves a body: angular velocity and acceleration, and the acceleration of its frame's origin."""
-    # The acceleration's products come first: its registers are then free, and kernels for GPUs spill fewer numbers.
+    # With the products of the acceleration first, its registers become free early, and GPU kernels spill less.
     moment = add3(add3(cross(J.h, acceleration), sym_mul(J.I, alpha)), cross(w, sym_mul(J.I, w)))
     force = add3(add3(mul3(J.m, acceleration), cross(alpha, J.h)), cross(w, cross(w, J.h)))
     return Wrench(moment, force)
@@ -207,7 +207,7 @@ get_reference_motion = reader(ReferenceMotion)
 def move_reference(model, i, parent, q, v, a, v_ref):
     """(19)-(21) with a reference velocity: Vr = X Vr_p + S v_ref, A = X A_p + S a - ad_{S v} X Vr_p.
 
-    The recursion of the origin's acceleration needs no velocities of origins.
+    The acceleration of the origin is computed without the velocities of origins.
     """
     f = joint_frame(model, i, q)
     Sv, Svr, Sa, XVr = (

@@ -1,7 +1,7 @@
 """Compile kernels with numba: entries and the primitives that they inline, cached on disk.
 
-A kernel is a plain Python function whose globals name other plain functions. Numba needs its own objects there, so each
-is compiled from a copy, the twin: the same code, with the primitives in its globals and cells replaced by numba's.
+A kernel is a plain Python function that calls other plain functions by global names. Numba needs its own objects under
+these names. So each kernel is compiled from a copy, the twin, whose globals and cells contain numba's objects.
 
 With NUMBA_DISABLE_JIT=1 kernels run as they are, in Python, for debugging: breakpoints and prints work in every kernel,
 and with GEOMCTRL_COMPILER=off all computations use them. An entry then accepts the same arguments as when compiled and
@@ -31,7 +31,7 @@ from .primitives import FLAGS, STRICT_FLAGS, KernelTypeError, fingerprint, modul
 
 
 def uncompiled_entry(function: Callable[..., Any], signature: str) -> Callable[..., Any]:
-    """The function for arguments of the types in `signature`; KernelTypeError, as from compiled code, for others."""
+    """Return the function, which raises KernelTypeError for other types than in `signature`, like compiled code."""
     declared, _ = sigutils.normalize_signature(signature)
     fits = [_fits(kind) for kind in declared]
 
@@ -57,7 +57,7 @@ def _fits(kind: Any) -> Callable[[Any], bool]:
     return lambda x: True
 
 
-# Compiled code alone calls primitives. Their wrappers for Python and C would take two fifths of a kernel's compilation.
+# Only compiled code calls primitives. Wrappers for Python and C would take two fifths of a kernel's compilation time.
 WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 HOOKS = ("_cache", "_compile_for_args")  # attributes of numba's dispatchers that it does not document
 MAX_VERSIONS = 16  # of a kernel, kept on disk: for other processors and versions of numba, before and after an edit
@@ -65,9 +65,9 @@ MAX_VERSIONS = 16  # of a kernel, kept on disk: for other processors and version
 
 @functools.cache
 def entry(function: Callable[..., Any], signature: str, announce: Callable[[str], None], strict: bool = False) -> Any:
-    """Numba's dispatcher of an entry from Python: compiled or loaded at its first call, for `signature` alone.
+    """Return numba's dispatcher of an entry from Python, compiled or loaded at its first call, only for `signature`.
 
-    announce: called with the entry's name before it is compiled, not where it is loaded.
+    announce: called with the entry's name before it is compiled, but not before it is loaded.
     """
     if getattr(config, "DISABLE_JIT", False):
         return uncompiled_entry(function, signature)
@@ -96,7 +96,7 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
 
 
 def _without_internals(dispatcher: Any, function: Callable[..., Any], declared: Any, fill: Callable[[], None]) -> Any:
-    """The same with documented features of numba only, for versions with other internals: each process compiles."""
+    """Return the entry for versions of numba with other internals. It is not cached: each process compiles it."""
     fill()
     dispatcher.compile(declared)
     dispatcher.disable_compile()
@@ -125,7 +125,7 @@ def inlined(function: Callable[..., Any], strict: bool = False) -> Any:
 
 @functools.cache
 def _internal_options() -> frozenset[str]:
-    """Options of this version's compiler that numba does not document; without them compilation is slower."""
+    """Return undocumented options of this version's compiler; without them compilation is slower."""
     try:
         from numba.core.options import DefaultOptions
     except ImportError:
@@ -135,7 +135,7 @@ def _internal_options() -> frozenset[str]:
 
 @functools.cache
 def _allocates(function: Callable[..., Any]) -> bool:
-    """Whether a primitive creates arrays. Others need no reference counts, a third of a small kernel's time."""
+    """Whether a primitive creates arrays. Others need no reference counts, which take a third of a small kernel."""
     if not {"empty", "zeros", "eye", "copy", "ravel", "reshape"}.isdisjoint(function.__code__.co_names):
         return True
     called = map(python_function, references(function).values())
@@ -144,7 +144,7 @@ def _allocates(function: Callable[..., Any]) -> bool:
 
 
 def _fill(twin: FunctionType, function: Callable[..., Any], strict: bool) -> None:
-    """Give the twin its globals and cells: only when it is compiled, as loading from disk needs none of them."""
+    """Set the twin's globals and cells. This is done when it is compiled; loading from disk does not need them."""
     twin.__globals__["__builtins__"] = __builtins__
     twin.__globals__.update({name: _for_numba(value, strict) for name, value in references(function).items()})
     for cell, original in zip(twin.__closure__ or (), function.__closure__ or ()):
@@ -160,10 +160,10 @@ def _for_numba(value: Any, strict: bool) -> Any:
 
 
 class _Cache:
-    """A dispatcher's machine code in one file, named by all that it depends on and checked before it is unpickled.
+    """A dispatcher's machine code in one file, named by a hash of all that it depends on, with a checksum.
 
-    Numba's own cache keeps an index and numbered files, which it trusts: flipped bytes end the process, and of two
-    processes that write at once, or of one killed in between, the index may name another kernel's code.
+    Numba's own cache has an index and numbered files without checksums: flipped bytes end the process. If two processes
+    write at once, or one is killed while writing, the index may refer to the code of another kernel.
     """
 
     def __init__(self, function: Callable[..., Any], signature: str, fill: Callable[[], None], options: Any = FLAGS):

@@ -3,7 +3,7 @@
     @outward(Motion)                        # from the root to the leaves: a body's record from its parent's
     def move(model, i, parent, q, v): ...   # returns Motion(...); called as move(model, root, rows, q, v)
 
-    @inward(Wrench)                         # from the leaves to the root: what is added to the parent
+    @inward(Wrench)                         # from the leaves to the root: the contribution to the parent's record
     def transmit(model, i, F, tau): ...     # F includes the children; called as transmit(model, wrenches, tau)
 
 Algorithms in body frames transport twists from frame to frame (Ploen 1999 (14)-(18)). Algorithms in inertial axes sum
@@ -47,18 +47,16 @@ def outward(record: Any) -> Callable[[Callable], Callable]:
 
 
 def inward(record: Any) -> Callable[[Callable], Callable]:
-    """Decorator: step(model, i, record, `*inputs`) -> what is added to the parent's record, for every body, children
+    """Decorator: step(model, i, record, `*inputs`) -> contribution to the parent's record, for every body, children
     first.
 
-    The rows initially hold the bodies' own contributions: walk(model, rows, `*inputs`).
+    The pass is called as walk(model, rows, `*inputs`), with the bodies' own contributions in the rows.
     """
     return lambda step: _walk(INWARD, step, record)
 
 
 def _walk(source: str, step: Callable, record: Any) -> Callable:
-    """Generate the pass for a step with named inputs, because numba counts references of variadic inputs for every
-    body.
-    """
+    """Generate the pass with the step's named inputs; numba would count references of variadic ones for each body."""
     inputs = ", ".join(list(inspect.signature(step).parameters)[3:])
     scope = {"step": primitive(step), "get": reader(record), "put": writer(record), "add": adder(record)}
     scope |= {"n_bodies": n_bodies, "parent_of": parent_of}
@@ -114,7 +112,7 @@ def place(model, i, parent, q):
 
 @primitive
 def place_axes(model, i, T, axes):
-    """The `Axis` of every coordinate of body i's joint, the body being at T."""
+    """Store the `Axis` of every coordinate of body i's joint, for the body at T."""
     first, end = dofs_of(model, i)
     ancestor = float(last_dof_of_parent(model, i))
     for k in range(first, end):
@@ -134,7 +132,7 @@ def joint_twist_at(model, i, T, v):
 
 @primitive
 def place_moving_axes(model, i, T, V_parent, v, axes):
-    """The `MovingAxis` of every coordinate of body i's joint; returns the body's twist V = V_parent + S v."""
+    """Store the `MovingAxis` of every coordinate of body i's joint; return the body's twist V = V_parent + S v."""
     first, end = dofs_of(model, i)
     V, ancestor = V_parent, float(last_dof_of_parent(model, i))
     for k in range(first, end):

@@ -1,4 +1,4 @@
-"""Contact forces, an adaptive law and the rate of the plant, for closed loops."""
+"""Kernels of closed loops: contact forces, Slotine and Li's adaptive law, and the derivative of the plant's state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def power(x, p):
 
 @algorithm("q, v; i: i8, placement: f8[::1], contact: f8[::1] -> F[nb, 6], state[6]")
 def contact_wrenches(model, q, v, i, placement, contact, F, state):
-    """The wrench on body i of its point at `placement`, and (depth, force (3) in world axes, energy, dissipation).
+    """The contact wrench on body i at its point `placement`, and (depth, force (3) in world axes, energy, dissipation).
 
     With the depth x and the velocity w of the point: N = k x^p max(1 + d xdot, 0), f = N (n - mu s / sqrt(s^2 + u^2)),
     s = w - (n . w) n; energy k x^(p+1) / (p + 1); dissipation -f . w less the energy's rate, which is never negative.

@@ -1,6 +1,4 @@
-"""Primitives: plain Python functions that kernels call, their compiler flags, and a fingerprint of what they
-compute.
-"""
+"""Primitives, the plain Python functions that kernels call; their compiler flags, and fingerprints of their code."""
 
 from __future__ import annotations
 
@@ -56,10 +54,10 @@ def python_function(x: Any) -> Callable[..., Any] | None:
 
 
 def references(function: Callable[..., Any]) -> dict[str, Any]:
-    """The globals that a function uses, including those of comprehensions and inner functions.
+    """Return the globals that a function uses, including those of comprehensions and inner functions.
 
-    A global with the name of an attribute that it uses counts as well, unless it is the function itself: disassembling
-    the code of every kernel would take a tenth of a first run.
+    Globals with the name of an attribute in the code are included, except the function itself. Telling them apart would
+    need disassembly, a tenth of the time of a first run.
     """
     scope, code = function.__globals__, function.__code__
     used = {name: scope[name] for name in sorted({n for c in codes(code) for n in c.co_names}) if name in scope}
@@ -70,10 +68,10 @@ def references(function: Callable[..., Any]) -> dict[str, Any]:
 
 @functools.cache
 def fingerprint(function: Callable[..., Any]) -> str:
-    """A hash of what the function computes: its bytecode and constants, and those of all functions that it calls.
+    """Return a hash of the bytecode and constants of the function and of all functions that it calls.
 
-    Compiled code is cached under this key. An edit therefore never leaves stale code, and an edit elsewhere, or of a
-    comment, never recompiles. Raises TypeError if a kernel refers to an object without a fingerprint.
+    Compiled code is cached under this key, so it is recompiled when this code changes, but not when comments or other
+    functions change. Raises TypeError if a kernel refers to an object without a fingerprint.
     """
     digest = hashlib.sha256()
     for code in codes(function.__code__):
@@ -90,7 +88,7 @@ def fingerprint(function: Callable[..., Any]) -> str:
 
 @functools.cache
 def modules(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The modules of the function and of all functions and classes that it uses, which pickles of its code name."""
+    """Return the modules of the function and of all functions and classes that it uses; pickles contain their names."""
     used = (*references(function).values(), *(cell.cell_contents for cell in function.__closure__ or ()))
     names = {str(x.__module__) for x in (function, *used) if x is function or isinstance(x, type)}
     called = (modules(inner) for x in used if (inner := python_function(x)) is not None)
@@ -110,6 +108,6 @@ def _described(function, name: str, value: Any) -> str:
     if callable(value) and getattr(value, "__module__", None) in ("builtins", "math", "numpy"):
         return value.__name__
     raise TypeError(
-        f"{function.__module__}.{function.__name__} uses {name} = {value!r:.60}: a kernel knows numbers, tuples,"
-        " primitives and the functions of numpy and math alone"
+        f"{function.__module__}.{function.__name__} uses {name} = {value!r:.60}: a kernel can only use numbers, tuples,"
+        " primitives and functions of numpy and math"
     )

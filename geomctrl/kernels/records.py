@@ -144,7 +144,7 @@ def put_pose(a, k, T):
 
 @primitive
 def finite(x):
-    """No nan and no infinity in a flat array."""
+    """Whether a flat array has no nan and no infinity."""
     zero = 0.0
     for i in range(x.shape[0]):
         zero += 0.0 * x[i]

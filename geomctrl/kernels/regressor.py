@@ -1,4 +1,4 @@
-"""The regressors of a tree: of torque, tau = Y(q, v, a, v_ref) pi, and of momentum; products with vectors without Y."""
+"""Regressors of torque, tau = Y(q, v, a, v_ref) pi, and of momentum; products with vectors without forming Y."""
 
 from typing import NamedTuple
 
@@ -132,8 +132,7 @@ def move_along(model, i, X_parent, x, motion):
     (per_body(ReferenceMotion), per_body(Wrench), per_body(Twist)),
 )
 def products(model, pi, q, v, a, v_ref, x, form, motion, wrenches, along, tau, g):
-    """tau = Y pi + armature a and g = Y^T x, O(n), without Y: Newton-Euler with parameters pi, and Y_i^T (Jac_i x) body
-    by body."""
+    """tau = Y pi + armature a and g = Y^T x in O(n), without Y: Newton-Euler with pi, and Y_i^T (Jac_i x) per body."""
     move_reference(model, base_reference_motion(model), motion, q, v, a, v_ref)
     move_along(model, zero_twist(), along, x, motion)
     for i in range(n_bodies(model)):

@@ -1,7 +1,7 @@
 """Recursive Newton-Euler in spatial and in hybrid representation: Mueller 2018 section 4.
 
-Equation numbers are Mueller's, with slips of the print corrected: (70d) is Vdot_{i-1} + J qdd + ad_{V_{i-1}} V_i; (75b)
-is 0X_i = Ad_{-r_i} J_i^s, the screw without the shift; and (76b) takes the angular part (w, 0) of the twist.
+Equation numbers are Mueller's, with misprints corrected: (70d) is Vdot_{i-1} + J qdd + ad_{V_{i-1}} V_i; (75b) is
+0X_i = Ad_{-r_i} J_i^s, the screw without the shift; and (76b) has the angular part (w, 0) of the twist.
 """
 
 from .algorithms import algorithm, per_body, per_coordinate
@@ -36,13 +36,13 @@ MEMORY = per_body(Motion), per_coordinate(Axis), per_body(Wrench)
 
 @primitive
 def without_external(model, i, F, f_ext, T):
-    """F less the external wrench on body i, about the origin of T's target and in its axes."""
+    """F minus the external wrench on body i, which T maps from the body's frame."""
     return wrench_sub(F, Ad_dual(T, get_wrench(f_ext, i))) if f_ext.shape[0] > 0 else F
 
 
 @primitive
 def joint_rate(model, i, axes, v):
-    """sum_k v_k S_k of body i's joint, from the screws placed already."""
+    """sum_k v_k S_k of body i's joint, from the stored screws."""
     first, end = dofs_of(model, i)
     X = zero_twist()
     for k in range(first, end):

@@ -1,9 +1,9 @@
 """The algebra of kernels: vectors, 3x3 matrices, se(3) and its dual, on tuples of numbers.
 
 Matrices are tuples of rows, symmetric ones (xx, xy, yy, xz, yz, zz). Twists `(w, v)`, wrenches `(m, f)` and frames
-`(R, p)` are named tuples of 3-tuples, so a kernel's line is the paper's line and LLVM keeps everything in registers.
-These functions do not allocate and are not called from Python: `lie.so3` and `lie.se3` are the same algebra on arrays.
-Angular part first; a frame `T_ab` maps coordinates in b to coordinates in a.
+`(R, p)` are named tuples of 3-tuples. Lines of kernels therefore read like the papers' equations, and LLVM keeps the
+numbers in registers. The functions do not allocate; `lie.so3` and `lie.se3` have the same algebra on arrays. Angular
+parts come first; a frame `T_ab` maps coordinates in b to coordinates in a.
 
 Sources: Ploen 1999 section 2; Mueller 2018 appendix; Park and Chung 2005 section II.
 """

@@ -1,8 +1,8 @@
 """Check that Mdot - 2C is skew and that C is a Coriolis matrix, each by two independent computations.
 
-M, C and g are those of `composite_bodies`. Mdot is the rate of the mass matrix itself, computed on numbers with
-tangents while the joints move. M a + C v + g and M a + C v_ref + g come from the Newton-Euler recursions, with the
-velocity of the state and with the reference velocity of a law. An error in one computation shows as a difference.
+M, C and g are those of `composite_bodies`. They are compared with independent computations: Mdot with the derivative of
+the mass matrix on numbers with tangents, M a + C v + g and M a + C v_ref + g with the Newton-Euler recursions, v_ref
+being the reference velocity of a law.
 """
 
 import math
@@ -126,7 +126,7 @@ def force_residual(model, tau, M, C, g, v, a, v_ref):
     ),
 )
 def skewness_of(model, q, v, C, frames, inertias, moving_rows, motion, wrenches, memory, residual):
-    """Residuals of a given C: Mdot - 2C skew, and C v + g the force of Newton and Euler at rest and moving."""
+    """Residuals of a given C: of Mdot - 2C being skew, and of C v + g against Newton-Euler with v and at rest."""
     n = v.shape[0]
     out, own = memory.reshape((2 * n + 3, n)), C.reshape((n, n))
     M, Mdot, g, tau, zero = out[:n], out[n : 2 * n], out[2 * n], out[2 * n + 1], out[2 * n + 2]

@@ -1,5 +1,6 @@
-"""SO(3) x R^3 on arrays: poses [R | p] (n, 3, 4), algebra vectors (omega, pdot) (n, 6), of Mueller and Terze 2013
-(16)-(19). The equations are those of `exponentials` on the rotation; the position is a vector.
+"""SO(3) x R^3 on arrays: poses [R | p] (n, 3, 4) and algebra vectors (omega, pdot) (n, 6).
+
+Mueller and Terze 2013 (16)-(19). Rotations use the equations of `exponentials`; positions are vectors.
 """
 
 from .exponentials import dexp_inv_so3, dexp_so3, exp_so3, log_so3, orthonormal

@@ -1,6 +1,7 @@
-"""Two methods that keep a robot's energy and momenta: variational, and energy-momentum. Steps are second order and
-symmetric in time. Broyden's method, with the mass matrix for derivative, solves for a step: O(n) an iteration. A torque
-is constant within the step.
+"""Integrators that conserve a robot's energy and momenta: the variational and the energy-momentum method.
+
+Both are of second order and symmetric in time. Broyden's method solves the implicit equations of a step, with the mass
+matrix as initial derivative, in O(n) per iteration. Torques are constant within a step.
 """
 
 import math
@@ -38,11 +39,10 @@ from .tree import dofs_of, holds_pose, joint_twist, n_bodies, n_q, n_v
 
 # --- Broyden's method ------------------------------------------------------------------------------------------------
 #
-# Broyden's method for a step's implicit equations: Kelley, Iterative Methods for Linear and Nonlinear Equations, 1995,
-# section 7.3.
+# Broyden's method: Kelley, Iterative Methods for Linear and Nonlinear Equations, 1995, section 7.3.
 
 
-ITERATIONS = 40  # some 6 to 10 are usual
+ITERATIONS = 40  # 6 to 10 are usual
 # After so many iterations 1e-8 is accepted, because joints nearly at rest magnify the round-off of the energy.
 STRICT_ITERATIONS = 12
 
@@ -64,8 +64,10 @@ def settled(i, change, last, size):
 
 @primitive
 def broyden(i, newton, S):
-    """Step i of the method, in place of `newton`, the step for a constant derivative. S: the squared lengths of the
-    steps so far, then the steps, a row of n numbers each."""
+    """Step i of the method; `newton` is the step for a constant derivative and is overwritten.
+
+    S: squared lengths of the steps so far, then the steps, a row of n numbers each.
+    """
     n = newton.shape[0]
     for j in range(i):
         along = 0.0
@@ -88,13 +90,12 @@ def broyden(i, newton, S):
 #
 # The variational method of `structure_preserving`: L_d(q0, q1) = h L(q0 exp(x/2), x/h) with exp x = q0^-1 q1.
 #
-# Marsden and West, Acta Numerica 2001, sections 1.1 and 3.2; on Lie groups Lee, Leok and McClamroch 2007. Second order
-# and symmetric in time. A step is solved for by Broyden's method with the mass matrix for derivative: O(n) an
-# iteration. A torque is constant within the step and does the midpoint's virtual work.
+# Marsden and West, Acta Numerica 2001, sections 1.1 and 3.2; on Lie groups Lee, Leok and McClamroch 2007. The virtual
+# work of a torque is that at the midpoint.
 
 
 class VariationalWork(NamedTuple):
-    """x: the increment, x_old the one before; p: the momentum, a state; the rest is memory of the iterations."""
+    """x: the increment, x_old the previous one; p: the momentum, part of the state; the rest is work memory."""
 
     x: Any
     x_old: Any
@@ -133,7 +134,7 @@ def legendre_residual(model, x, p_mid, h, f, p, R):
 
 @primitive
 def solve_variational(model, h, tau, q, work):
-    """(q, work.p) after h, in place, from the guess work.x of the increment, which becomes the increment."""
+    """Compute (q, work.p) after h, in place. work.x is the initial guess of the increment, then the increment."""
     x, _, p, w, half, p_mid, f, R, dx, qm, steps, dynamics, sweep, rest, none, still = work
     nv = n_v(model)
     last = math.inf
@@ -206,8 +207,7 @@ march_variational = march_kernel(
 #
 # The energy-momentum method of `structure_preserving`: x = h (v0 + v1) / 2 and a discrete gradient of the energy.
 #
-# Simo and Wong 1991; Gonzalez 1996. Second order and symmetric in time. A step is solved for by Broyden's method with
-# the mass matrix for derivative: O(n) an iteration. A torque is constant within the step.
+# Simo and Wong 1991; Gonzalez 1996.
 
 
 MIN_KINETIC_SHARE = (
@@ -217,8 +217,8 @@ MIN_JOINT_SHARE = 1e-8  # share of the joints in M x . x below which their motio
 
 
 class EnergyMomentumWork(NamedTuple):
-    """p: the momentum at q; v1: the guess of v a step later, v_old v a step before; potential: the energy at q, in one
-    number; the rest is memory of the iterations."""
+    """p: the momentum at q; v1: the guess of v after the step; v_old: v before the previous step; potential: the
+    potential energy at q (1,); the rest is work memory."""
 
     p: Any
     v1: Any
@@ -243,8 +243,9 @@ class EnergyMomentumWork(NamedTuple):
 
 @primitive
 def correct_force(skip, h, tau, before, after, x, diagonal, f):
-    """f += torque, and what f misses of the change of energy, along the motion of the joints from `skip` on: the
-    momentum of a free base does not change. before, after: (velocity, momentum, potential energy).
+    """Add the torque to f, and a correction of the energy along the motion of the joints from `skip` on.
+
+    The momentum of a free base is not changed. before, after: (velocity, momentum, potential energy).
 
     With x = h (v0 + v1) / 2 and p1 = Ad_{exp x}^T p0 + h Ad_{exp x/2}^T (f + tau), the energy changes by the torques'
     work x . tau if and only if x . f = (v0 . p1 - v1 . p0) / 2 - (U1 - U0). The midpoint's f misses that by O(h^3).
@@ -267,7 +268,7 @@ def correct_force(skip, h, tau, before, after, x, diagonal, f):
 
 @primitive
 def solve_energy_momentum(model, skip, h, tau, q, v, work):
-    """(q, v, work.p, work.potential) after h, in place, from the guess work.v1."""
+    """Compute (q, v, work.p, work.potential) after h, in place. work.v1 is the initial guess of v."""
     p, v1, _, potential, x, q1, w, p1, f, R, dv, rate, diagonal, steps, dynamics, sweep, rest, none, still = work
     nv = n_v(model)
     last = math.inf
@@ -332,7 +333,7 @@ def step_energy_momentum(model, numbers, tau, q, v, k, work):
     return result if result != DONE or finite(v) else NOT_FINITE
 
 
-# numbers: (h, velocity coordinates of a free base, which the correction of the energy leaves alone)
+# numbers: (h, velocity coordinates of a free base, which the correction of the energy does not use)
 march_energy_momentum = march_kernel(
     __name__, "march_energy_momentum", begin_energy_momentum, step_energy_momentum, velocities_are_the_state
 )

@@ -1,4 +1,4 @@
-"""Numbers with tangents: from them a kernel computes its results and their rates of change.
+"""Numbers with tangents, with which a kernel computes its results and their rates of change.
 
 A number x that moves at the rate dx is the complex number x + i h dx with h = TANGENT_STEP. Products and quotients of
 such numbers have their rate, times h, in the imaginary part (the complex step of Squire and Trapp 1998). The rate is
@@ -23,7 +23,7 @@ def moving(x, dx) -> Any:
 
 @primitive
 def place_of(x):
-    """x itself, without its tangent."""
+    """x without its tangent."""
     return x.real
 
 

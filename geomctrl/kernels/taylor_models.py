@@ -1,6 +1,6 @@
 """Taylor models of order 2 and Taylor series in time of a recorded function, with bounds of all rounding errors.
 
-A Taylor model is a row of numbers that stands for the set of reals
+A Taylor model is a row of numbers that represents the set of reals
 
     c + sum_j c_j e_j + sum_{i <= j <= m2} c_ij e_i e_j + err [-1, 1],      |e_j| <= 1, j = 1..m,
 
@@ -328,9 +328,9 @@ def decide(N, w, op, z, a, b):
 def series_many(rows, constants, rates, further, X, order, m, m2, hulls, coefficients, values):
     """Taylor coefficients of the state in time, and the values of further rows.
 
-    coefficients (n, order + 1, width) starts with the state X (n, width); values (further, width). hulls: whether
-    undecided choices have hulls as coefficients of all orders. Then coefficients 2 and higher are no Taylor
-    coefficients, but any polynomial will do where an a priori enclosure is verified afterwards.
+    coefficients (n, order + 1, width) begins with the state X (n, width); values (further, width). hulls: whether
+    undecided choices have hulls as coefficients of all orders. Coefficients 2 and higher are then not those of the
+    Taylor series, which is allowed if an a priori enclosure is verified afterwards.
     """
     n, width = X.shape
     w = np.zeros(width - 4)

@@ -1,7 +1,7 @@
 """A robot's packed array: one float64 array that kernels read, and the primitives that read it.
 
-Record i < nbodies describes body i and the joint that carries it; the last record holds sizes and gravity. A call
-unboxes one plain array in 0.1 us; a structured array takes twice as long, separate arrays far longer.
+Record i < nbodies describes body i and the joint to its parent; the last record holds sizes and gravity. Numba unboxes
+one plain array in 0.1 us; a structured array takes twice as long, separate arrays take longer.
 
 A joint with one degree of freedom is f(q) = M exp(S q), expanded once into constants (Ploen 1999 (9)-(11)):
 
@@ -49,7 +49,7 @@ PARENT, KIND, NDOF, IQ, IV, PARENT_DOF, A, B, C, D, J, S, S_PINV, ARMATURE, WIDT
 )
 NQ, NV, NB, FIRST, GRAVITY = range(5)  # the last record; FIRST: where a coupled robot's coordinates begin, else 0
 
-SUBGROUP_TOLERANCE = 1e-6  # |log T - S S^+ log T| / (1 + |p|) above which a pose is refused as one of its joint
+SUBGROUP_TOLERANCE = 1e-6  # largest |log T - S S^+ log T| / (1 + |p|) of a pose that a joint can reach
 ROTATING, SLIDING, POSE = 0, 1, 2  # kinds of joint: with one rotation, pure translation, stored as a pose
 
 
@@ -147,9 +147,7 @@ def n_v(model):
 
 @primitive
 def joints_begin(model):
-    """Start of the tree of the joints whose coordinates q holds: the robot's, or that of a coupled robot's
-    independent joints.
-    """
+    """Start of the tree of the joints in q: the robot's own, or that of the independent joints of a coupled robot."""
     return int(model[model.shape[0] - WIDTH + FIRST]) * WIDTH
 
 
@@ -181,7 +179,7 @@ def kind_of(model, i):
 
 @primitive
 def holds_pose(model, i):
-    """The joint has several degrees of freedom and stores its pose in q."""
+    """Whether the joint has several degrees of freedom and stores its pose in q."""
     return kind_of(model, i) == POSE
 
 
@@ -210,7 +208,7 @@ def last_dof_of_parent(model, i):
 
 @primitive
 def coordinate_of(model, i):
-    """Where in q the joint's coordinate or pose begins."""
+    """Index in q of the joint's coordinate, or of the first number of its pose."""
     return int(model[i * WIDTH + IQ])
 
 
@@ -294,7 +292,7 @@ def add_armature(model, M):
 def root_origin(model, q):
     """Origin of the first body, about which sums in inertial axes are taken.
 
-    About the world's origin a floating robot far away from it would lose digits.
+    Sums about the world's origin would lose digits for a floating robot far away from it.
     """
     return joint_frame(model, 0, q).p
 
@@ -340,10 +338,9 @@ def is_rotation(R, tolerance):
 
 @primitive
 def off_subgroup(model, i, T):
-    """|log T - S S^+ log T| / (1 + |p|): distance of a pose from those that its joint can reach, except rotations by
-    pi.
+    """|log T - S S^+ log T| / (1 + |p|), the distance of a pose from those that its joint can reach.
 
-    0 for a joint that stores no pose or can reach every pose.
+    Rotations by pi are accepted. The distance is 0 for a joint that stores no pose or can reach every pose.
     """
     first, end = dofs_of(model, i)
     if end - first == 1 or end - first == 6:
@@ -357,7 +354,7 @@ def off_subgroup(model, i, T):
 
 @kernel("f8[:,::1](f8[::1], f8[:,::1])")
 def off_subgroup_many(model, q):
-    """`off_subgroup` of every state and joint that q holds the coordinates of."""
+    """`off_subgroup` of every state, for every joint in q."""
     joints = model[joints_begin(model) : joints_end(model)]
     out = np.zeros((q.shape[0], n_bodies(joints)))
     for b in range(q.shape[0]):

@@ -1,1 +1,1 @@
-"""A robot as data: joints, inertias, the immutable tree, how it is built, and its configurations as a Lie group."""
+"""Robot models as data: joints, inertias, the immutable tree, its construction, configurations as a Lie group."""

@@ -1,8 +1,8 @@
 """Capsules on bodies, and distances of line segments to planes, points, segments and boxes, in closed form.
 
-Capsules are the space that a robot takes, coarsely. A capsule is what is nearer to a segment than its radius, so its
-distances are a segment's less radii. Each function returns with the distance where on the segments it is taken, as
-parameters from 0 (start) to 1 (end), or the direction: what gradients need. Arrays have any leading axes.
+Capsules approximate the space that a robot occupies. A capsule is the set of points nearer to a segment than a radius,
+so distances of capsules are distances of segments minus radii. For gradients, each function also returns the nearest
+points, as parameters from 0 (start) to 1 (end) of the segments, or the direction. Arrays may have leading axes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def at(p0: np.ndarray, p1: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """The point (..., 3) at parameter s (...) of the segment from p0 to p1."""
+    """Return the point (..., 3) at parameter s (...) of the segment from p0 to p1."""
     return p0 + s[..., None] * (p1 - p0)
 
 
 def point_on_segment(x: np.ndarray, p0: np.ndarray, p1: np.ndarray) -> np.ndarray:
-    """The parameter (...) of the segment's point nearest to x; 0 on a segment of length 0."""
+    """Return the parameter (...) of the segment's point nearest to x; 0 for a segment of length 0."""
     d = p1 - p0
     return np.clip(dot(x - p0, d) / np.maximum(dot(d, d), TINY), 0.0, 1.0)
 
@@ -38,10 +38,10 @@ def point_on_segment(x: np.ndarray, p0: np.ndarray, p1: np.ndarray) -> np.ndarra
 def segments(
     p0: np.ndarray, p1: np.ndarray, q0: np.ndarray, q1: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(distance (...), parameter on p, parameter on q) of two segments (..., 3).
+    """Return (distance (...), parameter on p, parameter on q) of two segments (..., 3).
 
-    The nearest pair is either within both, where the connection is normal to both lines, or has an end of one of them:
-    the least of these five. So nothing is divided by the sine of a small angle without a candidate beside it.
+    The nearest points are either inside both segments, on the common normal, or one of them is an end. The function
+    takes the least of these five distances, so it stays accurate for nearly parallel segments.
     """
     d, e, r = p1 - p0, q1 - q0, p0 - q0
     a, b, c, f, g = dot(d, d), dot(d, e), dot(e, e), dot(d, r), dot(e, r)
@@ -61,13 +61,13 @@ def segments(
 def segment_to_box(
     p0: np.ndarray, p1: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(signed distance (...), parameter on the segment, direction (..., 3) out of the box) of segments and boxes
-    between the corners `lower` and `upper`, along the axes.
+    """Return (signed distance (...), parameter on the segment, direction (..., 3) out of the box) of segments to boxes.
 
-    Half the slope of the squared distance along the segment is the sum over axes of direction times excess over the
-    box: piecewise linear and not decreasing, so that its root lies between two of its at most eight kinks and is found
-    by interpolation. Segments that cut the box have minus the depth: the shortest way out, along an axis or along one's
-    cross product with the segment (the faces of the box less the segment).
+    Boxes are parallel to the axes, between the corners `lower` and `upper`. Half the slope of the squared distance on
+    the segment is the sum over axes of direction times excess over the box. It is piecewise linear and not decreasing,
+    so its root lies between two of its at most eight kinks and is found by interpolation. For a segment that cuts the
+    box the distance is minus the penetration depth: the shortest translation that separates them, along an axis or
+    along the cross product of an axis with the segment.
     """
     p0, p1, lower, upper = np.broadcast_arrays(p0, p1, lower, upper)
     d = p1 - p0
@@ -96,7 +96,7 @@ def segment_to_box(
 
 
 def _exit_of_box(p0, p1, lower, upper):
-    """(depth (n,), direction (n, 3), parameter of the segment's end that leaves last) of segments that cut boxes."""
+    """Return (depth (n,), direction (n, 3), parameter of the end that leaves last) of segments that cut boxes."""
     d = p1 - p0
     across = np.cross(d[:, None], np.eye(3))  # (n, 3, 3)
     length = np.linalg.norm(across, axis=-1, keepdims=True)
@@ -113,7 +113,7 @@ def _exit_of_box(p0, p1, lower, upper):
 
 
 THICKNESS = 0.05  # of the chain's length
-SAME_POINT_DISTANCE = 1e-6  # m: ends nearer than this are one
+SAME_POINT_DISTANCE = 1e-6  # m; nearer points count as one
 
 
 class Capsule(NamedTuple):
@@ -127,10 +127,10 @@ class Capsule(NamedTuple):
 
 
 def default_radius(robot: Mechanism) -> float:
-    """5 % of the longest way from the base along joints' origins [m].
+    """Return 5 % of the length of the longest chain of joint origins from the base [m].
 
     That is 6 cm for a Panda, whose links franka_description covers with capsules of 4 to 6 cm, and 10 cm for a UR10,
-    whose joint housings measure 9 to 10 cm. Thicker robots, tools and cables need their own.
+    whose joint housings measure 9 to 10 cm. Thicker robots, tools and cables need a larger radius.
     """
     steps = np.linalg.norm(robot.placements[:, :3, 3], axis=1)
     lengths: list[float] = []
@@ -140,11 +140,11 @@ def default_radius(robot: Mechanism) -> float:
 
 
 def link_capsules(robot: Mechanism, radius: float | None = None) -> tuple[Capsule, ...]:
-    """A capsule for every link, from its joint (`joint_point`) to the joints that it carries.
+    """Return capsules for every link, from its joint (`joint_point`) to the joints of its children.
 
-    A link that carries none ends at the frames fixed to it (flange, tool), at its origin where its joint is not there,
-    or twice as far as its centre of mass; where all of these coincide it is a ball. The base, from the world's origin
-    to the first joints, is one that does not move. radius [m]: default `default_radius`. Raises ArgumentError.
+    A link without children ends at the frames fixed to it (flange, tool), at its origin if its joint is elsewhere, or
+    at twice the distance of its centre of mass; if all of these coincide, it is a ball. Capsules from the world's
+    origin to the first joints represent the base. radius [m]: default `default_radius`. Raises ArgumentError.
     """
     require_robot("robot", robot)
     if radius is not None:
@@ -164,10 +164,10 @@ def link_capsules(robot: Mechanism, radius: float | None = None) -> tuple[Capsul
 
 
 def joint_point(robot: Mechanism, body: int) -> np.ndarray:
-    """The point of a body's joint axis that is nearest to the body's origin, in its frame [m].
+    """Return the point of a body's joint axis that is nearest to the body's origin, in its frame [m].
 
-    It is the origin, but for frames that are not on their joint's axis, as standard Denavit-Hartenberg ones; and where
-    there is no axis of a rotation.
+    It differs from the origin for frames that are not on their joint's axis, such as standard Denavit-Hartenberg ones.
+    For joints without an axis of rotation it is the origin.
     """
     S = robot.joints[body].S
     if S.shape[1] != 1 or not S[:3].any():
@@ -176,13 +176,13 @@ def joint_point(robot: Mechanism, body: int) -> np.ndarray:
 
 
 def joint_in_parent(robot: Mechanism, body: int) -> np.ndarray:
-    """`joint_point` in the parent's frame, where the joint does not move it."""
+    """Return `joint_point` in the parent's frame, in which the point is fixed."""
     T = robot.placements[body]
     return T[:3, :3] @ joint_point(robot, body) + T[:3, 3]
 
 
 def capsule(robot: Mechanism, frame: str, start: ArrayLike, end: ArrayLike, radius: float) -> Capsule:
-    """A capsule [m] given in a frame of the robot: a body, a merged link, "world". Raises ArgumentError."""
+    """Return the capsule with ends [m] given in a frame: a body, a merged link or "world". Raises ArgumentError."""
     require_robot("robot", robot)
     where = robot.frame(frame)
     R, p = where.placement[:3, :3], where.placement[:3, 3]
@@ -191,7 +191,7 @@ def capsule(robot: Mechanism, frame: str, start: ArrayLike, end: ArrayLike, radi
 
 
 def check_capsule(name: str, x: object, robot: Mechanism) -> Capsule:
-    """x as a Capsule on a body of the robot. Raises ArgumentError, naming the argument `name`."""
+    """Return x as a Capsule on a body of the robot. Raises ArgumentError, naming the argument `name`."""
     if not isinstance(x, Capsule) or not isinstance(x.body, (int, np.integer)) or not -1 <= x.body < robot.nbodies:
         raise ArgumentError(f"{name}: expected Capsules on bodies -1 to {robot.nbodies - 1}, got {shown(x)}")
     start, end = vector(f"{name}: start", x.start, 3), vector(f"{name}: end", x.end, 3)
@@ -199,7 +199,7 @@ def check_capsule(name: str, x: object, robot: Mechanism) -> Capsule:
 
 
 def _away(start: np.ndarray, points: list[np.ndarray]) -> list[np.ndarray]:
-    """The points that are not at the start, each once."""
+    """Return the points that differ from the start, without repetitions."""
     out: list[np.ndarray] = []
     for p in points:
         if np.linalg.norm(p - start) > SAME_POINT_DISTANCE and all(

@@ -1,6 +1,6 @@
-"""What a tree of bodies must be, however it is made: `build`, a constructor, `dataclasses.replace`, a pickle.
+"""Validation of the fields of a `Mechanism`, for all ways to create one: `build`, `dataclasses.replace`, pickles.
 
-Kernels index by what passes here and look at none of it again.
+Kernels use the validated fields as indices without further checks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def check_name(label: str, name: object) -> None:
 
 
 def check_text(label: str, text: str) -> None:
-    """Raise ArgumentError for control characters and halves of characters: names go to terminals and files."""
+    """Raise ArgumentError for control characters and lone surrogates: names are written to terminals and files."""
     if UNWRITABLE.search(text):
         raise ArgumentError(f"{label}: expected a name without control characters, got {shown(text)}")
 
@@ -40,7 +40,7 @@ def no_duplicates(label: str, names: list) -> None:
 
 
 def check_transform(name: str, T: ArrayLike | None) -> np.ndarray:
-    """A 4x4 rigid transform, checked and its rotation made exact (a file gives seven digits); None is the identity."""
+    """Return a checked 4x4 transform, its rotation moved to SO(3) (files have seven digits); None is the identity."""
     if T is None:
         return np.eye(4)
     A = checked(name, T, (), finite=False)
@@ -59,7 +59,7 @@ def check_transform(name: str, T: ArrayLike | None) -> np.ndarray:
 
 
 def _transforms(names: Sequence[str], T: np.ndarray) -> np.ndarray:
-    """`check_transform` of many (n, 4, 4), one by one only where one of them may be wrong."""
+    """Apply `check_transform` to (n, 4, 4), one by one only if one of them may be invalid."""
     exact = (rotation_residual(T[:, :3, :3]) <= 1e-14) & (T[:, 3] == (0.0, 0.0, 0.0, 1.0)).all(axis=1)
     for k in np.flatnonzero(~exact).tolist():
         T[k] = check_transform(names[k], T[k])
@@ -69,9 +69,9 @@ def _transforms(names: Sequence[str], T: np.ndarray) -> np.ndarray:
 def checked_tree(
     name: Any, body_names: Any, parents: Any, joints: Any, placements: Any, parameters: Any, gravity: Any, frames: Any
 ) -> dict[str, Any]:
-    """The fields of a `Mechanism` by name, in their own types; raises ArgumentError or ModelError, naming the field.
+    """Return the fields of a `Mechanism` by name, converted; raises ArgumentError or ModelError, naming the field.
 
-    Inertial parameters need only be finite: which of them a body can have is `build`'s and `with_parameters`' to ask.
+    Inertial parameters need only be finite. `build` and `with_parameters` check whether a body can have them.
     """
     if not isinstance(name, str):
         raise ArgumentError(f"name: expected a string, got {shown(name)}")

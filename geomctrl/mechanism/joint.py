@@ -1,4 +1,4 @@
-"""The `Joint` class: one lower pair, the motion subgroup exp(span S)."""
+"""The `Joint` class: a lower pair, whose motions are the subgroup exp(span S)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOFS = {  # degrees of freedom
     "free": 6,
     "fixed": 0,
 }
-TURNING = {  # how many of them are rotations
+TURNING = {  # degrees of freedom that are rotations
     "revolute": 1,
     "prismatic": 0,
     "helical": 1,

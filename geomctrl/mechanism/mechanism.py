@@ -1,8 +1,8 @@
 """The `Mechanism` class: a tree of rigid bodies connected by lower pairs, as immutable data.
 
-It holds what does not depend on the state: tree, joint screws, placements, inertial parameters, named frames, limits,
-gravity. What depends on the state (mass matrix, Jacobians, ...) are functions in `geomctrl.terms`, which `Robot` has
-as methods.
+It holds the data that do not depend on the state: tree, joint screws, placements, inertial parameters, named frames,
+limits, gravity. Quantities that depend on the state (mass matrix, Jacobians, ...) are functions in `geomctrl.terms` and
+methods of `Robot`.
 """
 
 from __future__ import annotations
@@ -62,9 +62,7 @@ class Springs(NamedTuple):
 
 
 class _DeferredFunctions:
-    """Placeholder for a robot's compiled functions until the first is used: plain data need neither them nor
-    llvmlite.
-    """
+    """Placeholder for a robot's compiled functions until the first is used, so that llvmlite is imported only then."""
 
     def __init__(self, robot: Mechanism):
         self.model, self.robot = robot._model, weakref.ref(robot)
@@ -159,8 +157,9 @@ class Mechanism:
         )
 
     def _with_parameters(self, parameters: np.ndarray) -> Self:
-        """Return the same tree with other inertial parameters, repacking only what differs: sweeps make one robot for
-        each run.
+        """Return the same tree with other inertial parameters.
+
+        Only what differs is packed again, because sweeps create a robot for each run.
         """
         return self._changed(parameters=frozen(parameters), _model=with_inertias(self._model, parameters))
 
@@ -309,7 +308,7 @@ class Mechanism:
         return html_table(f"{self._heading()}; {self._frame_line()}", columns, self._rows())
 
     def _frame_line(self) -> str:
-        """Frames other than bodies and the world, as far as they fit, and how to list all."""
+        """Return a line with the first frames other than bodies and the world."""
         added = [name for name in self._frames if name not in (*self.body_names, WORLD)]
         names = ", ".join(map(repr, added[:MAX_SHOWN_FRAMES])) + (", ..." if len(added) > MAX_SHOWN_FRAMES else "")
         return f"frames: {names + ', ' if added else ''}the bodies and {WORLD!r}; robot.frame_names lists all"

@@ -1,6 +1,4 @@
-"""Named frames, and where a robot comes from: the order of its bodies and its shapes. The dynamics do not use the
-latter.
-"""
+"""Named frames of a robot, its shapes for pictures, and the record of how it was built."""
 
 from __future__ import annotations
 
@@ -69,7 +67,7 @@ class Visual(Protocol):
 
     @property
     def source(self) -> str | Path:
-        """The file, or the text itself."""
+        """The file, or its text."""
         ...
 
     def shapes(self, robot: Any) -> tuple[list[Shape], list[str]]:
@@ -79,7 +77,7 @@ class Visual(Protocol):
 
 @dataclass(frozen=True)
 class Origin:
-    """What a robot remembers of the bodies or the file that it was built from.
+    """Information about the bodies or the file that a robot was built from; the dynamics do not use it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The same robot with other inertial parameters, payload, armature or gravity; whether its mass matrix is positive."""
+"""Copies of a robot with other inertial parameters, payload, armature or gravity; check of a positive mass matrix."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def with_payload(
     I_com : array_like, shape (3, 3), optional
         Its inertia about the centre of mass in the axes of `frame` [kg m^2]. Default: a point mass.
     frame : str, optional
-        The frame that carries the payload. Default: the last body.
+        The frame to which the payload is fixed. Default: the last body.
 
     Returns
     -------
