@@ -166,7 +166,7 @@ def save(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None = None,
         joint follows at most one other. MJCF has revolute, prismatic and spherical joints, free ones on the world, and
         physically possible bodies.
     ArgumentError
-        If the suffix stands for no format that is written, or the format does not take `extra` or `name`.
+        If no file with this suffix can be written, or if the format has no `extra` or `name`.
 
     Notes
     -----

@@ -34,7 +34,7 @@ def two_link(
         Distance of each centre of mass along its link [m]. Default: half the length.
     inertias : array_like, shape (2,), optional
         Moments of inertia about the centres of mass, for rotation in the plane [kg m^2]. Default: slender rods,
-        m l^2 / 12. About its own axis, which no motion excites, each link has a tenth of that.
+        m l^2 / 12. About its own axis, about which it does not rotate, each link has a tenth of that.
     gravity : array_like, shape (3,)
         Gravitational acceleration [m/s^2], default (0, 0, -9.81).
 
@@ -119,8 +119,8 @@ def puma560() -> Robot:
     Robotics Toolbox (mdl_puma560akb, mdl_puma560), with two changes:
 
     - Link 3: the published moments (0.066, 0.0125, 0.086) violate the triangle inequality; this model uses
-      (0.070, 0.0125, 0.082). (mdl_puma560akb has 0.066 for the last moment, which misses the paper's own constant I6 =
-      0.333 by 6 %; the value here misses it by 1 %.)
+      (0.070, 0.0125, 0.082). (mdl_puma560akb has 0.066 for the last moment, which differs from the paper's constant
+      I6 = 0.333 by 6 %; the value here differs by 1 %.)
     - Link 1: the paper measures only its inertia about the vertical axis (0.35) and no mass. No other parameter of link
       1 affects the motion. Its mass of 13 kg, on the axis, and the isotropic inertia 0.35 are assumptions.
 
@@ -400,7 +400,7 @@ def cart_pole() -> Robot:
     ('cart', 'pole')
     """
     rod = POLE * LENGTH**2 / 12.0
-    cart = inertia.from_com(CART, np.zeros(3), 0.01 * np.eye(3))  # the cart does not rotate: any inertia serves
+    cart = inertia.from_com(CART, np.zeros(3), 0.01 * np.eye(3))  # the cart does not rotate: its inertia has no effect
     pole = inertia.from_com(POLE, (0.0, 0.0, 0.5 * LENGTH), np.diag([rod, rod, 0.1 * rod]))
     tip = np.eye(4)
     tip[2, 3] = LENGTH

@@ -97,7 +97,7 @@ def integrate(
     dense : bool
         Also store every step, so that `Solution.sol` can interpolate. Default False.
     progress : callable or None
-        Called with the fraction done.
+        Called with the completed fraction.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def integrate(
     Raises
     ------
     ArgumentError, NameNotFoundError
-        For bad arguments.
+        For invalid arguments.
     IntegrationError
         If the field fails or a Munthe-Kaas step rotates by 2 pi. Its `solution` holds the samples so far.
 

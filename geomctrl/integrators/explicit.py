@@ -39,7 +39,7 @@ def step(method: str | Tableau, field: Callable, t: float, y, h: float, group) -
     t : float
         Time [s].
     y : array
-        Element of the group; it is not checked that it is one.
+        Element of the group; it is not checked.
     h : float
         Length of the step [s], which may be negative.
     group : LieGroup
@@ -116,10 +116,10 @@ def is_vector_space(group):
 
 @lru_cache(maxsize=32)
 def _plan(tableau, h, vector):
-    """(number of slopes, whether they are pulled back, stages), with h multiplied in; the last stage is the update.
+    """Return (number of slopes, whether they are pulled back, stages); the last stage is the update.
 
-    A stage is (time, base, its rows, whether another stage starts from it); on R^n it has the one row of the classical
-    method.
+    A stage is (time, base, rows, whether another stage starts from it), with times and rows multiplied by h. On R^n it
+    has the one row of the classical method.
     """
     times, n = [*(tableau.c * h).tolist(), h], len(tableau.c)
     if vector:
@@ -134,7 +134,7 @@ def _plan(tableau, h, vector):
 
 
 def _slope(field, t, y, dim, stage, n):
-    """field(t, y) after checking it; the field may modify y."""
+    """Return field(t, y) after checking it; the field may modify y."""
     k = field(t, y)
     if type(k) is np.ndarray and k.dtype.kind == "f" and k.shape == (dim,) and _finite(k):
         return k  # otherwise a slower check decides
@@ -156,7 +156,7 @@ def _slope(field, t, y, dim, stage, n):
 
 
 def _pull_back(group, u, k, t, h):
-    """dexp^-1_{-u} k (41). Raises IntegrationError near its singularity, a rotation by 2 pi."""
+    """Return dexp^-1_{-u} k (41). Raises IntegrationError near its singularity, a rotation by 2 pi."""
     F = group.dexp_inv_mul(-u, k)
     if (_is_small(u) or rotation(group, u) < LARGEST_ANGLE) and _finite(F):
         return F
@@ -193,9 +193,7 @@ class Explicit:
         return np.array(k, dtype=float)  # a copy: the field may reuse its buffer
 
     def end_slopes(self, taken: Step) -> tuple[np.ndarray, np.ndarray]:
-        """K with the slope at the end of the step, pulled back to its beginning, as the last row; and the increment
-        u.
-        """
+        """Return K, with the slope at the end of the step pulled back to its beginning as last row, and u."""
         if taken.memory is None:
             taken.memory = self.slope(taken.t_next, taken.y_next)
         group = self.group
@@ -208,7 +206,7 @@ class Explicit:
         return np.vstack((taken.K, _pull_back(group, u, taken.memory, taken.t, taken.h))), u
 
     def interpolant(self, taken: Step) -> np.ndarray:
-        """C (degree, dim) with y(t + theta h) = y exp(sum_j C[j] theta^(j+1))."""
+        """Return C (degree, dim) with y(t + theta h) = y exp(sum_j C[j] theta^(j+1))."""
         F, u = self.end_slopes(taken)
         if self.tableau.interpolant is not None:
             return taken.h * self.tableau.interpolant.T.dot(F)
@@ -220,7 +218,7 @@ class Explicit:
 
 
 def check_field_and_group(field, group):
-    """Raise ArgumentError unless they are a function and something with what integrators ask of a Lie group."""
+    """Raise ArgumentError unless they are a function and a Lie group."""
     function("field", field, "field(t, y)", 2)
     if isinstance(group, type) or not hasattr(group, "dexp_inv_mul"):
         raise ArgumentError(f"group: expected a LieGroup, SO3() for example, got {shown(group)}")

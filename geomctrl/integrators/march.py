@@ -1,4 +1,4 @@
-"""The loop of every integration in Python: from step to step, fixed or adaptive, and storage of its samples.
+"""The loop of all integrations in Python, with fixed or adaptive steps, and the storage of samples.
 
 A `Stepper` makes steps on explicit state, a `March` iterates over them, `collect` stores the samples. Steppers are the
 explicit methods on a group (`explicit`), projection onto constraints and generalized-alpha (`constrained`), and the
@@ -61,7 +61,7 @@ class March:
     """Iterates over the accepted steps of a stepper from t0 to t_end and counts them.
 
     Fixed steps of h end exactly at t0 + k h; the last one is shortened to end at t_end. With a `StepControl`, h is the
-    first step to try, or None. `failure` says why a march ended before t_end. Raises ArgumentError for invalid
+    first step to try, or None. `failure` is the reason if a march ended before t_end. Raises ArgumentError for invalid
     arguments.
     """
 
@@ -94,7 +94,7 @@ class March:
         while t < self.t_end:
             smallest, remaining = MIN_STEP_ULPS * math.ulp(max(abs(t), abs(self.t_end))), self.t_end - t
             if h < min(smallest, remaining):
-                self.failure = f"{control} can not be met at t = {t:.9g}: that would take steps of h = {h:.1e}"
+                self.failure = f"{control} can not be met at t = {t:.9g}: steps of h = {h:.1e} would be needed"
                 return
             h = remaining if END_STRETCH * h >= remaining else h
             t_next = self.t_end if h == remaining else t + h

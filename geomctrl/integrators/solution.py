@@ -20,7 +20,7 @@ class Crossings(NamedTuple):
 
 @dataclass(frozen=True)
 class Solution:
-    """What `integrate` returns; the first axis of arrays is the stored sample.
+    """The result of `integrate`; the first axis of arrays is the number of the sample.
 
     Attributes
     ----------
@@ -29,11 +29,11 @@ class Solution:
     nfev, n_steps, n_rejected : int
         Evaluations of the field, accepted steps, and rejected steps of an adaptive method.
     success, reason : bool, str
-        Whether the end was reached, and why the solution ends.
+        Whether the end was reached, and the reason why the solution ends.
     events : list of Crossings
         One for each event, with its times `t` and states `y`.
     sol : DenseOutput or None
-        t -> y between the samples, with dense=True.
+        Interpolation t -> y, with dense=True.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Solution:
 
 
 def evaluate(group, y, C, theta):
-    """y exp(sum_j C[j] theta^(j+1))."""
+    """Return y exp(sum_j C[j] theta^(j+1))."""
     u = C[-1]
     for c in C[-2::-1]:
         u = c + theta * u
@@ -182,7 +182,7 @@ class Watch:
         return (before < 0.0 <= after and direction >= 0) or (before > 0.0 >= after and direction <= 0)
 
     def _locate(self, k, taken, C, before):
-        """Bisection to the last bit of t; returns the end just past the crossing."""
+        """Locate a crossing by bisection to the last bit of t; return the state just past the crossing."""
         low, high = 0.0, 1.0
         while (high - low) * taken.h > math.ulp(max(abs(taken.t), abs(taken.t_next), 1e-300)):
             theta = 0.5 * (low + high)

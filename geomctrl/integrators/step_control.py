@@ -112,7 +112,7 @@ class StepControl:
 
 
 def tableau_and_tolerances(chosen: str | Tableau | Adaptive, group: Any) -> tuple[Tableau, float, np.ndarray]:
-    """(tableau, rtol, atol) of a method on a group; zero tolerances for fixed steps. Raises ArgumentError."""
+    """Return (tableau, rtol, atol) of a method on a group; zero tolerances for fixed steps. Raises ArgumentError."""
     tableau = method(chosen.method if isinstance(chosen, Adaptive) else chosen)
     if tableau.b_hat is None:
         return tableau, 0.0, np.zeros(())

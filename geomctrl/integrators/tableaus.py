@@ -1,4 +1,4 @@
-"""Coefficients of explicit Lie-group methods: a method is one `Tableau`, and adding a method is adding one here.
+"""Coefficients of explicit Lie-group methods. Each method is one `Tableau`; a new method is one more entry here.
 
 Families, for dy/dt = y A(t, y) (Park and Chung 2005 section IV-B; the factors multiply from the left to the right):
 
@@ -11,7 +11,7 @@ On R^n all of them are the classical Runge-Kutta method with A and b summed over
 Sources. CG2, CF2, MK2: Heun. CG3, CF3, CF4, MK3, MK4: Park and Chung 2005 tables I-III, misprints corrected.
 CG4: Jackiewicz, Marthinsen and Owren 2000, at 16 digits (the paper prints rounded fractions). MK5, MK54: Dormand and
 Prince 1980 with Shampine's interpolant (1986). MK6: Butcher 1964, seven stages. MK8: Cooper and Verner 1972, eleven
-stages. There is no bundled order 7: eight costs two stages more.
+stages. No method of order 7 is bundled: order 8 needs only two stages more.
 """
 
 import difflib
@@ -94,7 +94,7 @@ class Tableau:
             wanted = "A (kappa, s, s) and b (kappa, s)" if self.family == "CF" else "A (s, s) and b (s,)"
             raise ArgumentError(f"{self.name}: A, b: expected {wanted} of {self.family}, got {A.shape} and {b.shape}")
         if np.triu(A).any():
-            raise ArgumentError(f"{self.name}: A: expected it strictly lower triangular, the method explicit, got {A}")
+            raise ArgumentError(f"{self.name}: A: expected a strictly lower triangular matrix (explicit), got {A}")
         if abs(b.sum() - 1.0) > 1e-12:
             raise ArgumentError(f"{self.name}: b: expected weights that sum to 1, got {b.sum()!r}")
         if self.c is None:

@@ -1,1 +1,1 @@
-"""SO(3), SE(3) and groups made of them: the algebra for people, on arrays with any leading axes."""
+"""Lie groups as functions and classes on arrays with any leading axes: SO(3), SE(3), R^n and their products."""

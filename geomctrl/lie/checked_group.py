@@ -1,4 +1,4 @@
-"""Argument checks and batches that the groups, `so3` and `se3` share, and the group R^n."""
+"""Argument checks and batches for all groups, `so3` and `se3`, and the group R^n."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from geomctrl.tracing.numbers import has_symbols, holds
 
 
 def checked_pair(names, a, b, shape_a, shape_b):
-    """Return the two arguments in the form that the kernels take, with the same leading axes."""
+    """Return the two arguments as arrays for the kernels, with equal leading axes."""
     a, b = checked(names[0], a, shape_a), checked(names[1], b, shape_b)
     same_batch(names, a, b, (len(shape_a), len(shape_b)))
     return a, b
@@ -42,9 +42,7 @@ class CheckedGroup:
         return self._exp(checked("x", x, (self.dim,)))
 
     def advance(self, y, x):
-        """Return y exp(x): x (..., dim) moves the element y in body-fixed axes. It is not checked that y is a group
-        element.
-        """
+        """Return y exp(x): x (..., dim) moves the element y in body-fixed axes. y is not checked."""
         y, x = checked_pair(("y", "x"), y, x, self.shape, (self.dim,))
         return self._compose(y, self._exp(x))
 
@@ -104,14 +102,14 @@ def over_batch(kernel: Callable, core: int, *arrays: np.ndarray) -> np.ndarray:
 
 
 def matrix_of(kernel: Callable, x: np.ndarray) -> np.ndarray:
-    """The matrices (..., n, n) of the linear maps y -> kernel(x, y), from their columns."""
+    """Return the matrices (..., n, n) of the linear maps y -> kernel(x, y), computed column by column."""
     n = x.shape[-1]
     columns = over_batch(kernel, 1, np.repeat(x[..., None, :], n, axis=-2), np.tile(np.eye(n), (*x.shape[:-1], 1, 1)))
     return np.ascontiguousarray(columns.swapaxes(-1, -2))
 
 
 def differential(kernel: Callable, names: tuple[str, str], dim: int, x: ArrayLike, y: ArrayLike | None) -> np.ndarray:
-    """The matrices (..., dim, dim) of y -> kernel(x, y); with y, kernel(x, y) itself (..., dim)."""
+    """Return the matrices (..., dim, dim) of y -> kernel(x, y), or, if y is given, kernel(x, y) (..., dim)."""
     a = checked(names[0], x, (dim,))
     if y is None:
         return matrix_of(kernel, a)
@@ -121,7 +119,7 @@ def differential(kernel: Callable, names: tuple[str, str], dim: int, x: ArrayLik
 
 
 def require_rotation(name: str, R: np.ndarray) -> None:
-    """`arguments.require_rotation` for numbers; symbols are assumed to be rotations."""
+    """Call `arguments.require_rotation` for numbers; symbols are assumed to be rotations."""
     if has_symbols(R):
         holds(rotation_residual(R) <= ROTATION_TOLERANCE)
     else:

@@ -10,7 +10,7 @@ from geomctrl.errors import ArgumentError
 
 @runtime_checkable
 class LieGroup(Protocol):
-    """Protocol of a Lie group G with algebra g = R^dim, as integrators, states and controllers use it.
+    """Protocol of a Lie group G with algebra g = R^dim, for integrators, states and controllers.
 
     Notes
     -----

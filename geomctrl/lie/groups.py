@@ -29,9 +29,7 @@ __all__ = ["SE3", "SO3", "LieGroup", "Product", "Rn", "SO3xR3"]
 
 
 class MatrixGroup(CheckedGroup):
-    """A group whose kernels also accept single elements. They are tried first and reject what needs checks or a
-    batch.
-    """
+    """A group with kernels for single elements, which are tried first and reject batches and invalid arguments."""
 
     dim: ClassVar[int]
     shape: ClassVar[tuple[int, int]]

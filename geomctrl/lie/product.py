@@ -23,10 +23,10 @@ class _Part(NamedTuple):
 
 
 class Product(CheckedGroup):
-    """The direct product of groups. An element (..., size) is the concatenation of the flattened elements of the
-    factors.
+    """The direct product of groups.
 
-    Algebra vectors are concatenated in the same way. `split` and `join` convert between an element and its factors.
+    An element (..., size) is the concatenation of the flattened elements of the factors. Algebra vectors are
+    concatenated in the same way. `split` and `join` convert between an element and its factors.
 
     Parameters
     ----------
@@ -161,9 +161,7 @@ class Product(CheckedGroup):
         return out
 
     def advance(self, y, x):
-        """Return y exp(x): x (..., dim) moves the element y in body-fixed axes. It is not checked that y is a group
-        element.
-        """
+        """Return y exp(x): x (..., dim) moves the element y in body-fixed axes. y is not checked."""
         if self._vector:
             return self._vector.advance(y, x)
         if not (_is_plain(y, self.shape) and _is_plain(x, (self.dim,))):
@@ -209,7 +207,7 @@ def _is_plain(x, shape):
 
 
 def _merged(groups):
-    """The factors of nested products in one list, with neighbouring Rn merged."""
+    """Return the factors of nested products in one list, with neighbouring Rn merged."""
     leaves = []
     for g in groups:
         for leaf in (part.group for part in g._inner) if isinstance(g, Product) else (g,):

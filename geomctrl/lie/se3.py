@@ -1,7 +1,7 @@
 """SE(3) and se(3) as functions of arrays: transforms (..., 4, 4) and twists (omega, v) (..., 6).
 
 The angular part is first. T_ab maps coordinates in frame b to frame a, and Ad(T_ab) maps twists likewise. All functions
-accept leading batch axes; two arguments must have the same ones, nothing is broadcast. Results are accurate to a few
+accept leading batch axes, which must be equal for two arguments (nothing is broadcast). Results are accurate to a few
 units in the last place at every angle (the equations are in `kernels.exponentials`). Every function raises
 ArgumentError, which is a ValueError, for a wrong shape, nan or infinity.
 
@@ -162,8 +162,8 @@ def dexp(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
 def dexp_inv(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     """Return the inverse (..., 6, 6) of dexp(X), or its product with Y (..., 6), for X (..., 6).
 
-    With Y the matrix is not built. It is singular where |omega| is a nonzero multiple of 2 pi: finite but huge next to
-    it. Park and Chung 2005 (23), (24); Mueller and Terze 2013 (10) is the same in powers of ad.
+    With Y the matrix is not built. It is singular where |omega| is a nonzero multiple of 2 pi. Park and Chung 2005
+    (23), (24); Mueller and Terze 2013 (10) is the same in powers of ad.
     """
     return differential(kernels.dexp_inv_many, ("X", "Y"), 6, X, Y)
 
@@ -224,9 +224,7 @@ def pose_error(T: ArrayLike, T_d: ArrayLike, form: PoseError = "log") -> np.ndar
 
 
 def checked_transform(name: str, T: ArrayLike) -> np.ndarray:
-    """Return T (..., 4, 4) in the form that the kernels take; raises ArgumentError, naming the argument, if it is
-    not rigid.
-    """
+    """Return T (..., 4, 4) as an array for the kernels; raise ArgumentError, with its name, if it is not rigid."""
     a = checked(name, T, (4, 4))
     require_rotation(name, a[..., :3, :3])
     row = a[..., 3, :].reshape(-1, 4)
@@ -237,7 +235,7 @@ def checked_transform(name: str, T: ArrayLike) -> np.ndarray:
 
 
 def inverse_of(a: np.ndarray) -> np.ndarray:
-    """`inverse` without checks."""
+    """Return `inverse` without checks."""
     out = np.zeros_like(a)
     Rt = a[..., :3, :3].swapaxes(-1, -2)
     out[..., :3, :3] = Rt
@@ -247,7 +245,7 @@ def inverse_of(a: np.ndarray) -> np.ndarray:
 
 
 def Ad_of(a: np.ndarray) -> np.ndarray:
-    """`Ad` without checks."""
+    """Return `Ad` without checks."""
     out = np.zeros((*a.shape[:-2], 6, 6))
     out[..., :3, :3] = out[..., 3:, 3:] = a[..., :3, :3]
     out[..., 3:, :3] = so3.hat(a[..., :3, 3]) @ a[..., :3, :3]

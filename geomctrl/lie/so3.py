@@ -1,6 +1,6 @@
 """SO(3) and so(3) as functions of arrays: rotation matrices (..., 3, 3) and rotation vectors (..., 3).
 
-All functions accept leading batch axes; two arguments must have the same ones, nothing is broadcast. Results are
+All functions accept leading batch axes, which must be equal for two arguments (nothing is broadcast). Results are
 accurate to a few units in the last place at every angle (the equations are in `kernels.exponentials`). Every function
 raises ArgumentError, which is a ValueError, for a wrong shape, nan or infinity.
 
@@ -94,8 +94,9 @@ def inverse(R: ArrayLike) -> np.ndarray:
 
 
 def Ad(R: ArrayLike) -> np.ndarray:
-    """Return the matrix with R hat(w) R^T = hat(Ad(R) w): a copy of R (..., 3, 3). Raises ArgumentError if R is no
-    rotation.
+    """Return the matrix with R hat(w) R^T = hat(Ad(R) w), a copy of R (..., 3, 3).
+
+    Raises ArgumentError if R is not a rotation.
     """
     return _rotation(R).copy()
 
@@ -117,8 +118,8 @@ def dexp(w: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
 def dexp_inv(w: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
     """Return the inverse (..., 3, 3) of dexp(w), or its product with y (..., 3), for w (..., 3).
 
-    With y the matrix is not built. It is singular where |w| is a nonzero multiple of 2 pi: finite but huge next to it.
-    Mueller and Terze 2013 section 2.1; Park and Chung 2005 (19).
+    With y the matrix is not built. It is singular where |w| is a nonzero multiple of 2 pi. Mueller and Terze 2013
+    section 2.1; Park and Chung 2005 (19).
     """
     return differential(kernels.dexp_inv_many, ("w", "y"), 3, w, y)
 

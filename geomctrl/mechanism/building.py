@@ -320,9 +320,9 @@ def from_screws(
 
 def _inertias(inertias: Any, n: int) -> list[np.ndarray]:
     """Return ten parameters for each of n bodies."""
-    rows = listed("inertias", inertias, "ten parameters a body")
+    rows = listed("inertias", inertias, "ten parameters for each body")
     if len(rows) != n:
-        raise ArgumentError(f"inertias: expected {n}, one a body, got {len(rows)}")
+        raise ArgumentError(f"inertias: expected {n}, one for each body, got {len(rows)}")
     return [_ten_parameters(f"inertias[{i}]", row) for i, row in enumerate(rows)]
 
 

@@ -81,7 +81,7 @@ def checked_tree(
     joints = _joints(joints, n)
     above = listed("parents", parents, f"{n} numbers of bodies, -1 for the world")
     if len(above) != n:
-        raise ArgumentError(f"parents: expected {n} numbers, one a body, got {len(above)}")
+        raise ArgumentError(f"parents: expected {n} numbers, one for each body, got {len(above)}")
     above = [count(f"parents[{i}], of body {b!r}", p, -1, i - 1) for i, (b, p) in enumerate(zip(bodies, above))]
     T = _transforms([f"placements[{i}]" for i in range(n)], exactly("placements", placements, (n, 4, 4)))
     return {

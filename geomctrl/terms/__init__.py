@@ -1,1 +1,1 @@
-"""Public functions of a robot: kinematics, dynamics, derivatives, regressors, bounds. They check their arguments."""
+"""Public functions of a robot, with checked arguments: kinematics, dynamics, derivatives, regressors, bounds."""

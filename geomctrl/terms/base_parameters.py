@@ -1,20 +1,20 @@
 """Base parameters: the combinations of inertial parameters that the dynamics depend on.
 
-Two methods find them, with the same result. Numerically: pivoted QR of the regressor over random states (Gautier 1990).
-Exactly, from the tree alone, without samples (after Wensing, Niemeyer, Slotine, "A geometric characterization of
-observability in inertial parameter identification", 2024). The exact way follows each body's motions outward:
+Two methods find them, with the same result. The numerical one is a pivoted QR of the regressor over random states
+(Gautier 1990). The exact one uses only the tree, without samples (after Wensing, Niemeyer, Slotine, "A geometric
+characterization of observability in inertial parameter identification", 2024). It computes, from the root outwards,
 
-    V_i   the twists body i can have, gravity as one of them: the least space that holds X_i V_p and the joint's screws
-          Phi_i and is closed under ad_Phi
+    V_i   the possible twists of body i, including gravity: the smallest space that contains X_i V_p and the joint's
+          screws Phi_i and is closed under ad_Phi
     F_i   the effect of body i on joint i: the functionals phi^T I(pi) v of its parameters pi, v in V_i, phi in Phi_i
-    O_i   the effect of body i on its own joint and on those before it: F_i, and the effect on the parent, O_p, of
-          transferred parameters, the least space that holds O_p T_i and is closed under the joint's motion A(Phi_i)
+    O_i   the effect of body i on its own joint and on those before it: F_i, and the effect O_p of its parameters
+          transferred to the parent, the smallest space that contains O_p T_i and is closed under A(Phi_i)
     N_i   = F_i + O_i' A(Phi_i), with O_i' = O_i without F_i: the effect of a change of body i that no constant change
           of its parent compensates
 
-Transfer of parameters: pi_p = T_i pi_i with the joint at zero, and A(Phi) pi is the rate at which the transferred
-parameters change with the joint. A change in the null space of N_i, taken from the parent, changes no torque; all such
-changes are combinations of these. So there are sum_i rank N_i base parameters.
+Parameters are transferred by pi_p = T_i pi_i with the joint at zero, and A(Phi) pi is the rate of the transferred
+parameters as the joint moves. A change in the null space of N_i, with the opposite change of the parent, changes no
+torque, and all changes without effect are combinations of these. So there are sum_i rank N_i base parameters.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from .dynamics import Form
 from .regressor import regressor
 
 SYMBOLS = ("m{0}", "m{0} c{0}x", "m{0} c{0}y", "m{0} c{0}z", "Ixx{0}", "Ixy{0}", "Iyy{0}", "Ixz{0}", "Iyz{0}", "Izz{0}")
-# Order in which a body's parameters are preferred as names of base parameters: first moments and products of
-# inertia are easier to read than masses, and this is the order that textbooks' grouped parameters come in.
+# Order of preference of a body's parameters as names of base parameters. First moments and products of inertia come
+# before masses, as in the grouped parameters of textbooks.
 KEEP_FIRST = (1, 2, 9, 4, 5, 7, 8, 3, 6, 0)
-TIE_TOLERANCE = 1e-12  # relative: by how much a column must exceed the one to its left if both are equally independent
+TIE_TOLERANCE = 1e-12  # relative difference of remainders below which columns count as equally independent
 EXACT = 1e-9  # relative singular value below which a rank of O(1) geometry counts as deficient
 
 
@@ -64,7 +64,7 @@ class BaseParameters:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every base parameter as a combination, "m3 c3x + 0.4 m4", with bodies numbered from 1."""
+        """Each base parameter as a combination such as "m3 c3x + 0.4 m4", with bodies numbered from 1."""
         return combinations(self.projection, lead=self.columns)
 
     def lift(self, values: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:
@@ -114,9 +114,9 @@ def base_parameters(
     tolerance : float
         Columns whose remainder is below this share of the largest are dependent. Default 1e-9.
     exact : bool
-        If True, compute those of inverse dynamics from the tree, without samples or regressor; see the module. The kept
-        columns of each body are then chosen such that names are readable. Needs `form=None` and a robot without joints
-        that follow others. Default False.
+        If True, compute them from the tree, without samples or regressor (see the module); the kept columns of each
+        body are chosen such that names are readable. Needs `form=None` and a robot without joints that follow others.
+        Default False.
 
     Returns
     -------
@@ -150,11 +150,11 @@ def base_parameters(
 def reduce_columns(Y: np.ndarray, tolerance: float = 1e-9) -> BaseParameters:
     """Select independent columns of Y (rows, p) by pivoted QR, and map all parameters to theirs.
 
-    Columns are first scaled to unit length, except those of rounding errors (below 1e-12 of the longest), which count
-    as zero. A column whose remainder is then below `tolerance` of the largest is dependent. Among equal remainders the
-    last column is taken, independent of rounding. A coefficient whose effect is less than `tolerance` of such a column
-    is set to zero, because that much was already neglected as a remainder (angles that a model file rounds to twelve
-    digits leave 1e-12 of friction in a rotor's column).
+    Columns shorter than 1e-12 of the longest are rounding errors and count as zero; the others are scaled to unit
+    length. A column is dependent if its remainder is below `tolerance` of the largest. Among equal remainders the last
+    column is selected, independent of rounding. Coefficients with an effect below `tolerance` of such a column are set
+    to zero, because remainders of this size have been neglected (angles that a model file rounds to twelve digits leave
+    1e-12 of friction in a rotor's column).
     """
     from scipy.linalg import qr
 
@@ -180,7 +180,7 @@ def exact_base_parameters(robot: Mechanism) -> BaseParameters:
     """`base_parameters(robot, exact=True)`. The kept columns of each body are those that KEEP_FIRST lists first."""
     require_free_joints("base_parameters(exact=True), which with exact=False samples the regressor,", robot)
     n = robot.nbodies
-    attainable, felt = [], []  # V_i (6, .), O_i (., 10), orthonormal
+    attainable, observable = [], []  # V_i (6, .), O_i (., 10), orthonormal
     null = []
     kept = np.zeros((n, 10), dtype=bool)
     for i, (p, joint, M) in enumerate(zip(robot.parents, robot.joints, robot.placements)):
@@ -189,18 +189,18 @@ def exact_base_parameters(robot: Mechanism) -> BaseParameters:
         ads = [_ad(s) for s in joint.S.T]
         V = _closure(np.hstack((start, joint.S)), ads)
         own = np.array([_functional(s, v) for s in joint.S.T for v in V.T])
-        handover, rates = _handover(M), [_rate(s) for s in joint.S.T]
-        before = _closure((felt[p] @ handover).T, [A.T for A in rates]).T if p >= 0 else np.zeros((0, 10))
+        transfer, rates = _transfer(M), [_rate(s) for s in joint.S.T]
+        before = _closure((observable[p] @ transfer).T, [A.T for A in rates]).T if p >= 0 else np.zeros((0, 10))
         through = np.vstack([before @ A for A in rates]) if len(before) else np.zeros((0, 10))
         N = _row_space(np.vstack((own, through)))
         attainable.append(V)
-        felt.append(_row_space(np.vstack((own, before))))
+        observable.append(_row_space(np.vstack((own, before))))
         kept[i, _independent(N)] = True
         for direction in _null_of(N, kept[i]):
             change = np.zeros((n, 10))
             change[i] = direction
             if p >= 0:
-                change[p] -= handover @ direction
+                change[p] -= transfer @ direction
             null.append(change.ravel())
     columns = np.flatnonzero(kept)
     free = np.flatnonzero(~kept)
@@ -216,10 +216,10 @@ def exact_base_parameters(robot: Mechanism) -> BaseParameters:
 def combinations(
     rows: np.ndarray, lead: Sequence[int] | np.ndarray = (), symbols: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """Write linear combinations of parameters, "m3 c3x + 0.4 m4"; `lead`: parameter that is written first, for each
-    row.
+    """Write linear combinations of parameters, such as "m3 c3x + 0.4 m4".
 
-    symbols: names of the parameters; default: the ten of each body, bodies numbered from 1.
+    lead: for each row, the parameter that is written first. symbols: names of the parameters; default: the ten of each
+    body, with bodies numbered from 1.
     """
     if symbols is None:
         symbols = [s.format(i + 1) for i in range(rows.shape[1] // 10) for s in SYMBOLS]
@@ -261,13 +261,13 @@ def _functional(s, v):
     return np.einsum("i,kij,j->k", s, inertia.spatial(np.eye(10)), v)
 
 
-def _handover(T):
-    """10x10: parameters in frame b, expressed in frame a, T = T_ab."""
+def _transfer(T):
+    """10x10 matrix that converts parameters from frame b to frame a, T = T_ab."""
     return inertia.transform(T, np.eye(10)).T
 
 
 def _rate(s):
-    """10x10: derivative of a body's parameters in the frame where exp(s t) starts, P -> hat(s) P + P hat(s)^T."""
+    """10x10 matrix of P -> hat(s) P + P hat(s)^T: rates of the parameters in a fixed frame as the body moves by s."""
     H = np.zeros((4, 4))
     H[:3, :3], H[:3, 3] = _hat(s[:3]), s[3:]
     P = inertia.pseudo(np.eye(10))
@@ -301,7 +301,7 @@ def _closure(A, maps):
 
 
 def _independent(N):
-    """Independent columns of N, as many as its rank, in the order of KEEP_FIRST."""
+    """Independent columns of N, as many as its rank, selected in the order of KEEP_FIRST."""
     kept: list[int] = []
     for j in KEEP_FIRST:
         trial = N[:, [*kept, j]]

@@ -1,8 +1,7 @@
-"""Shared by all terms: a fast path for one state, and a slow path that validates, explains errors and loops over a
-batch.
+"""Run an algorithm over states with leading axes: validate the arguments, explain errors, loop over the batch.
 
-A term first passes its arguments to the compiled function for one state, which rejects everything it does not support
-at no cost. Rejected arguments go through `over_states`, which checks them and then runs over the leading axes.
+A term first passes its arguments to the compiled function for one state, which rejects everything that it does not
+support. Rejected arguments go through `over_states`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def check_threads(threads: int) -> None:
 
 
 def plain(*arrays: Any) -> bool:
-    """Whether all are plain numpy arrays: compiled loops would use the masked values of a masked array."""
+    """Whether all are plain numpy arrays; compiled loops would use the masked values of a masked array."""
     return all(type(x) is np.ndarray for x in arrays)
 
 
@@ -83,7 +82,7 @@ def _by_code(
 def _on_symbols(
     robot: Mechanism, algorithm: Algorithm, lead: tuple[int, ...], rows_of: dict[str, np.ndarray], options: tuple
 ) -> Any:
-    """The same for symbolic states, as control laws use them while they are traced."""
+    """Run the algorithm on symbolic states, which control laws use while they are traced."""
     numbers = {x.name: value for x, value in zip(algorithm.options, options) if not x.is_array}
     shared = [value for x, value in zip(algorithm.options, options) if x.is_array]
     rows = [rows_of[x.name] for x in algorithm.inputs if x.name in rows_of]

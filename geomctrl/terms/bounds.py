@@ -1,7 +1,6 @@
-"""Compute the constants that stability theorems need: m1 <= M(q) <= m2, |C(q, v)| <= k_C |v|, |dg/dq| <= k_g, |g(q)| <=
-g.
+"""Constants that stability theorems need: m1 <= M(q) <= m2, |C(q, v)| <= k_C |v|, |dg/dq| <= k_g, |g(q)| <= g.
 
-docs/how-to/bounds.md explains what is proved and how; the modules of `terms.bounding` implement it.
+docs/how-to/bounds.md explains the statements and their proofs; the modules of `terms.bounding` implement them.
 """
 
 from __future__ import annotations
@@ -143,7 +142,7 @@ def bounds(
         Budget of branch and bound for each constant; after that it returns what is proved. Defaults 2 000 000 and 300
         s.
     progress : callable, optional
-        Called with the fraction done, for each constant.
+        Called with the completed fraction, for each constant.
 
     Returns
     -------
@@ -160,8 +159,8 @@ def bounds(
 
     Notes
     -----
-    Kelly, Santibanez and Loria 2005, chapter 4; norms are Euclidean and spectral. docs/how-to/bounds.md states what is
-    proved.
+    Kelly, Santibanez and Loria 2005, chapter 4; norms are Euclidean and spectral. docs/how-to/bounds.md has the exact
+    statements.
 
     Examples
     --------
@@ -205,28 +204,28 @@ def _check_bodies(robot: Mechanism, parameters: np.ndarray, argument: str) -> No
 
 
 def _why_not(robot: Mechanism) -> str | None:
-    """Why branch and bound does not support this robot."""
+    """Return the reason why branch and bound does not support this robot, or None."""
     if robot.nq != robot.nv:
         joint = next(j for j in robot.joints if j.dof > 1)
-        return f"branch and bound takes joints with one degree of freedom, {joint.name!r} has {joint.dof}"
+        return f"branch and bound supports joints with one degree of freedom, {joint.name!r} has {joint.dof}"
     if robot.nv > JOINTS:
         boxes = 50.0 ** (robot.nv - 1)  # about as many as measured with two and three joints, for a tolerance of 1 %
         return (
-            f"branch and bound takes up to {JOINTS} joints, {robot.name!r} has {robot.nv}, which would take about"
-            f" {boxes:.0e} boxes, at some hundreds a second"
+            f"branch and bound supports up to {JOINTS} joints, {robot.name!r} has {robot.nv} and would need about"
+            f" {boxes:.0e} boxes, at some hundreds per second"
         )
     return None
 
 
 def _size(name: str, closed: ClosedForm) -> float:
-    """Size of the terms that make up a constant: if they cancel completely, only rounding is left."""
+    """Return the size of the terms in a constant; if they cancel completely, only rounding remains."""
     if name in ("k_g", "g"):
         return float(np.linalg.norm(closed.robot.gravity) * closed.U.sum())
     return closed.m2()
 
 
 def _closed(name: str, measure: Measure, closed: ClosedForm, domain: Domain) -> Bound:
-    """The bound by closed form, and the most extreme value found."""
+    """Return the bound by closed form, with the most extreme value found."""
     robot, bodies = closed.robot, closed.bodies
     if name in ("m1", "m2"):
         certified = inertia_extremes.least if name == "m1" else inertia_extremes.greatest
@@ -241,16 +240,16 @@ def _closed(name: str, measure: Measure, closed: ClosedForm, domain: Domain) -> 
 
 
 def _velocity(measure: Measure, extreme: Extreme) -> np.ndarray:
-    """The unit v with the largest |C(q, v)|."""
+    """Return the unit v with the largest |C(q, v)|."""
     G = measure.support(measure.array(extreme.robot, extreme.q[None]))[1][0]
     return np.linalg.svd(G.reshape(len(G), -1))[0][:, 0]
 
 
 def _branched(name: str, measure: Measure, bound: Bound, closed: ClosedForm, domain: Domain, budget: Budget) -> Bound:
-    """The bound by branch and bound, if it is better.
+    """Return the bound by branch and bound if it is better, otherwise the closed form.
 
-    For uncertain parameters: that of the nominal robot plus the effect of the deviations by closed form. M is left out,
-    because the matrix inequalities give better bounds.
+    For uncertain parameters it is the bound of the nominal robot plus the effect of the deviations by closed form. M is
+    excluded, because the matrix inequalities give better bounds.
     """
     robot, bodies, addition = closed.robot, closed.bodies, 0.0
     if not bodies.certain:

@@ -134,7 +134,7 @@ def to_ptx(
         f"{' '.join(robot.name.split())}: {term}, {trace.operations} operations, {precision} precision.",
         f"{term}(int64 states, {', '.join(arguments)}, uint64 *report)",
         f"One thread per state, at most {ptx.THREADS} threads per block; SI units, radians, the arrays in C order.",
-        "The report, if its address is not 0, is lowered to the number of the first state without a result.",
+        "If the address of the report is not 0, the report is set to the number of the first state without a result.",
     ]
     with whole(path) as file:
         file.write("".join(f"// {line}\n" for line in comments).encode() + text.encode())

@@ -27,10 +27,12 @@ from geomctrl.tracing.untraceable import UntraceableError, caller
 
 from .kinematics import jacobian, pose
 
-MAX_ERROR_FRACTION = 0.99  # a start is given up if more of the error is left after STEPS_PER_CHECK steps
+MAX_ERROR_FRACTION = (
+    0.99  # a start point is abandoned if a larger part of the error remains after STEPS_PER_CHECK steps
+)
 STEPS_PER_CHECK = 8
 MU, MIN_MU, MAX_MU = 1e-2, 1e-8, 1e8
-LEAST_SHARE = 1e-12  # of E^T E, where it is singular, as it always is for redundant robots
+LEAST_SHARE = 1e-12  # of E^T E, which is singular for redundant robots
 
 
 class InverseKinematics(NamedTuple):
@@ -138,7 +140,7 @@ def inverse_kinematics(
             return InverseKinematics(q, True, residual, steps, start, "converged")
         q = random_configuration(robot, rng)
     assert best is not None
-    reason = f"no start of {start} came within {tolerance:g}; the nearest is off by {best[1]:.3g}"
+    reason = f"no start of {start} converged to {tolerance:g}; the smallest error is {best[1]:.3g}"
     return InverseKinematics(best[0], False, best[1], steps, start, reason)
 
 
@@ -181,7 +183,7 @@ class _Limits:
         return self.clipped(q)
 
     def free(self, q: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """(nv,): the coordinates that are not at a limit which a descent step would cross."""
+        """Return a mask (nv,) of the coordinates that are not at a limit that a descent step would cross."""
         free, slope = np.ones(self.robot.nv, dtype=bool), gradient[self.v]
         position = q[self.q]
         free[self.v] = ~(((position <= self.lower) & (slope > 0.0)) | ((position >= self.upper) & (slope < 0.0)))
@@ -216,7 +218,7 @@ def _descent(
 
 
 def _errors(robot: Mechanism, targets: list[_Target], q: np.ndarray) -> tuple[np.ndarray, float]:
-    """All errors in one column, and the largest error of a target."""
+    """Return all errors in one column, and the largest error of a target."""
     errors, largest = [], 0.0
     for frame, kind, value in targets:
         T = pose(robot, q, frame)
@@ -232,12 +234,12 @@ def _errors(robot: Mechanism, targets: list[_Target], q: np.ndarray) -> tuple[np
 
 
 def _log(group: Any, a: np.ndarray) -> np.ndarray:
-    """`se3.log` or `so3.log` of a group element without the checks, which take ten times as long."""
+    """Return `se3.log` or `so3.log` without checks, which take ten times as long."""
     return group.log_many(a[None])[0]
 
 
 def _derivative(robot: Mechanism, targets: list[_Target], q: np.ndarray) -> np.ndarray:
-    """Derivative of all errors along q exp(dv) at dv = 0."""
+    """Return the derivative of all errors along q exp(dv) at dv = 0."""
     rows = []
     for frame, kind, value in targets:
         if kind == "position":

@@ -41,7 +41,7 @@ def representation_number(name: str, argument: str = "representation") -> int:
 
 
 def poses(robot: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:
-    """`pose` (batch, 4, 4) for configurations q (batch, nq) that are already checked."""
+    """Return `pose` (batch, 4, 4) for configurations q (batch, nq) that are already checked."""
     return over_states(robot, frames.pose, *where_is(robot, frame), q=q)
 
 

@@ -226,7 +226,7 @@ def null_space_projector(robot: Mechanism, q: ArrayLike, J: ArrayLike) -> np.nda
 
 
 def _inverse(robot: Mechanism, G: np.ndarray) -> np.ndarray:
-    """Invert symmetric matrices after scaling, so that units do not affect what counts as singular."""
+    """Invert symmetric matrices after scaling, so that the test for singularity does not depend on units."""
     if has_symbols(G):
         return np.linalg.inv(G)
     diagonal = np.diagonal(G, axis1=-2, axis2=-1)

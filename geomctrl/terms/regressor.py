@@ -35,11 +35,10 @@ def products(
     x: ArrayLike,
     form: Form = "ploen",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (Y @ parameters + armature a (nv,), Y^T @ x (10 nbodies,)) for one state in O(n), Y = regressor(q, v, a,
-    v_ref).
+    """Return (Y @ parameters + armature a (nv,), Y^T @ x (10 nbodies,)) for one state in O(n).
 
-    Adaptive controllers need these products at each instant. parameters (10 nbodies,): any numbers, even if no rigid
-    body can have them.
+    Y = regressor(q, v, a, v_ref). Adaptive controllers need these products at each time step. parameters (10 nbodies,)
+    may be numbers that no rigid body can have.
     """
     number = form_number(form)
     call = robot._code.at(kernels.products, number)
@@ -136,7 +135,7 @@ def momentum_rate_regressor(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.
 
 
 def subtree_bodies(robot: Mechanism) -> list[np.ndarray]:
-    """For each velocity coordinate, the numbers of the bodies it moves: subtrees of its joint and of followers."""
+    """Return for each velocity coordinate the bodies that it moves: subtrees of its joint and of joints that follow."""
     if robot.couplings:
         trees = subtree_bodies(robot.coupling.tree)
         moved = (np.flatnonzero(column) for column in robot.coupling.matrix.T)
@@ -152,10 +151,9 @@ def subtree_bodies(robot: Mechanism) -> list[np.ndarray]:
 
 
 def stacked_regressor(robot: Mechanism, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
-    """For each velocity coordinate, its rows of the regressor over N states: (10 per body of its subtree, N), with
-    v_ref = v.
+    """Return for each velocity coordinate its rows of the regressor over N states, (10 per body of its subtree, N).
 
-    The bodies are in the order of `subtree_bodies`. Raises ArgumentError like `Robot.regressor`.
+    v_ref is v. The bodies are in the order of `subtree_bodies`. Raises ArgumentError like `Robot.regressor`.
     """
     _, (q, v, a) = as_batch(robot, q=q, v=v, a=a)
     subtrees, N = subtree_bodies(robot), len(q)

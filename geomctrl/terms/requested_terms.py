@@ -1,4 +1,4 @@
-"""Terms by name for the functions that export them: which there are, their inputs and outputs, and their traces."""
+"""Look up terms by name for export: their inputs, outputs and traces, and their comparison with Python."""
 
 from __future__ import annotations
 
@@ -101,14 +101,14 @@ def compiled_term(
 
 
 def traced_term(robot: Mechanism, term: Term) -> tuple[Trace, Sizes]:
-    """The trace of a term with the robot's numbers as constants, and the sizes of its arrays."""
+    """Return the trace of a term with the robot's numbers as constants, and the sizes of its arrays."""
     pattern = structure(robot._model)
     numbers = np.where(np.isnan(pattern), robot._model, pattern)  # terms with a zero inertia are dropped
     return trace(term.algorithm, numbers, {**term.numbers, **term.arrays}, term.optional), Sizes(pattern)
 
 
 def expected_outputs(robot: Mechanism, term: Term, inputs: list[np.ndarray]) -> list[np.ndarray] | None:
-    """The results of the kernel in plain Python, to compare with; None if it has no result."""
+    """Return the results of the kernel in plain Python, for comparison; None if it has no result."""
     rows = {x.name: values.ravel() for x, values in zip(term.inputs, inputs)}  # kernels read wrenches one after another
     arrays = [rows.get(x.name, np.empty(0)) for x in term.algorithm.inputs]
     arrays += [{**term.numbers, **term.arrays}[x.name] for x in term.algorithm.options]
@@ -120,7 +120,7 @@ def expected_outputs(robot: Mechanism, term: Term, inputs: list[np.ndarray]) -> 
 
 
 def differentiable_term(robot: Mechanism, term: Term) -> tuple[Differentiable, np.ndarray, np.ndarray, Sizes]:
-    """A term as a function with derivatives, the robot's constants and parameters, and the sizes of its arrays."""
+    """Return a term as a function with derivatives, the robot's constants and parameters, and the sizes of arrays."""
     function = differentiable(term.algorithm, structure(robot._model), {**term.numbers, **term.arrays}, term.optional)
     constants, parameters = robot._model[function.constants], robot._model[function.parameters]
     if not function.trial:
@@ -134,8 +134,8 @@ def compare_with_python(
 ) -> None:
     """Raise GeomctrlError unless a term in another library agrees with the kernel in plain Python.
 
-    call: the term there, for inputs with the states on their first axis. trace: an upper limit for rounding errors is
-    computed from it. States at which Python has no result are left out.
+    call: the term in the other library, for inputs with the states on their first axis. trace: used to compute an upper
+    limit of rounding errors. States at which Python has no result are skipped.
     """
     rng = np.random.default_rng(1)
     states = [random_inputs(robot, term, rng) for _ in range(STATES)]
@@ -156,7 +156,7 @@ def compare_with_python(
 def random_inputs(
     robot: Mechanism, term: Term, rng: np.random.Generator, q: np.ndarray | None = None
 ) -> list[np.ndarray]:
-    """Inputs of one state; q: the configuration, if it is not random."""
+    """Return random inputs of one state. q: the configuration; default: random."""
     sizes = Sizes(structure(robot._model))
     return [
         (random_configuration(robot, rng) if q is None else q)

@@ -1,6 +1,4 @@
-"""Check that Mdot - 2C is skew and C is a Coriolis matrix, from two independent computations (see
-`kernels.skewness`).
-"""
+"""Check that Mdot - 2C is skew and that C is a Coriolis matrix, by independent computations (`kernels.skewness`)."""
 
 from __future__ import annotations
 
@@ -16,22 +14,22 @@ from .dynamics import Form, form_number
 
 
 def mass_matrix_in_motion(robot: Mechanism, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """M (nv, nv) and its rate along v, from the sums of M; C and `Robot.mass_matrix_rate` are computed differently."""
+    """Return M (nv, nv) and its rate along v, computed differently from C and `Robot.mass_matrix_rate`."""
     result = robot._code.at(kernels.mass_matrix_in_motion)(q, v)
     return over_states(robot, kernels.mass_matrix_in_motion, q=q, v=v) if result is None else result
 
 
 def residual_of_terms(robot: Mechanism, q: np.ndarray, v: np.ndarray, s: np.ndarray, form: Form) -> float:
-    """The largest relative error of the robot's own terms, for C in this form and any velocity s (nv,)."""
+    """Return the largest relative error of the robot's own terms, for C in this form and any velocity s (nv,)."""
     return _number(robot, kernels.skewness, form_number(form), q=q, v=v, s=s)
 
 
 def residual_of(robot: Mechanism, q: np.ndarray, v: np.ndarray, C: np.ndarray) -> float:
-    """The largest relative error of a given C (nv, nv)."""
+    """Return the largest relative error of a given C (nv, nv)."""
     return _number(robot, kernels.skewness_of, q=q, v=v, C=C)
 
 
 def _number(robot: Mechanism, algorithm: Any, *options: int, **state: Any) -> Any:
-    """The only output of an algorithm, a number, at one state."""
+    """Return the output of an algorithm with a single number as output, at one state."""
     result = robot._code.at(algorithm, *options)(*state.values())
     return (over_states(robot, algorithm, *options, **state) if result is None else result).item(0)

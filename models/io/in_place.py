@@ -79,7 +79,7 @@ def update_model_file(
 
 
 def require_updatable(source: str | Path, robot: Robot, out: str | Path | None = None) -> None:
-    """Raise what `update_model_file` would raise for this file, before the new parameters exist."""
+    """Raise the errors of `update_model_file` for this file, before the new parameters exist."""
     source = path_of("source", source)
     _updated(source, robot, source if out is None else path_of("out", out), False)
 
@@ -207,7 +207,7 @@ class _Document:
         return True
 
     def set_body(self, edits: Edits, own: Robot, k: int, name: str, pi: np.ndarray) -> None:
-        """Write the body's inertia to its own link; links merged into it by fixed joints lose theirs."""
+        """Write the body's inertia to its own link, and remove those of links merged into it by fixed joints."""
         locked, before = [], own.parameters[k]
         merged = [f for f in own.frames if f.body == k and f.name != name and f.name in self.links]
         for frame in merged:
@@ -222,8 +222,8 @@ class _Document:
                 pi = pi - inertia.transform(frame.placement, of_link)
         if locked and inertia.violation(pi) is not None and inertia.violation(before) is None:
             raise ModelError(
-                f"{self.label}: body {name!r}: without {', '.join(locked)}, on locked mimic joints, no body can"
-                f" have what is left: {inertia.violation(pi)}"
+                f"{self.label}: body {name!r}: without {', '.join(locked)}, on locked mimic joints, the remaining"
+                f" inertia is impossible: {inertia.violation(pi)}"
             )
         require_body(self.label, name, pi)
         _set_inertial(edits, self.links[name], pi)
@@ -266,7 +266,7 @@ def _set_dynamics(edits: Edits, element: Element, before: Joint, joint: Joint) -
 
 TURNED = ("diaginertia", "quat", "axisangle", "xyaxes", "zaxis", "euler")  # attributes of a rotated or diagonal inertia
 GENERATED = "from included files, <replicate>, <attach>, <composite> or <flexcomp>, or fused by fusestatic"
-COMPILER = "its <compiler> makes inertias of its own (inertiafromgeom, balanceinertia, boundmass, settotalmass)"
+COMPILER = "its <compiler> changes inertias (inertiafromgeom, balanceinertia, boundmass, settotalmass)"
 
 
 # --- MJCF ----------------------------------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ def _again(mujoco: Any, label: str, path: Path, text: bytes, robot: Robot) -> Ro
         spec.modelfiledir = str(path.parent)
         return robot_of(mujoco, spec.compile(), gravity=robot.gravity)
     except ValueError as error:
-        raise ModelError(f"{label}: MuJoCo does not take these inertias: {error}") from None
+        raise ModelError(f"{label}: MuJoCo rejects these inertias: {error}") from None
 
 
 def _elements(label: str, root: Element, m: Any) -> dict[str, Element]:
@@ -345,8 +345,9 @@ def _joints(bodies: dict[str, Element], m: Any) -> dict[str, Element]:
 def _set_body(
     label: str, edits: Edits, bodies: dict[str, Element], name: str, merged: list[str], pi: np.ndarray
 ) -> None:
-    """Write the inertia to the moving body, and zeros to the bodies fixed to it: without them MuJoCo derives one from
-    geoms.
+    """Write the inertia to the moving body and zeros to the bodies fixed to it.
+
+    Without zeros MuJoCo computes inertias from geoms.
     """
     require_body(label, name, pi)
     zero = {"pos": "0 0 0", "mass": "0", "diaginertia": "0 0 0"}

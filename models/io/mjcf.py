@@ -22,7 +22,7 @@ from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 
 IGNORABLE = ("armature", "stiffness", "damping", "equality", "tendon", "gravcomp", "fluid", "flex", "plugin")
-UNLIMITED = 1e10  # MuJoCo's largest number: it stands for infinity if a joint has a limit on its other side only
+UNLIMITED = 1e10  # MuJoCo's largest number; it means infinity if a joint has a limit only on the other side
 MAX_LISTED = 6  # elements that an error message lists for each reason
 
 
@@ -104,7 +104,7 @@ def _ignored(ignore):
 
 def _checked_model(mujoco, model):
     if isinstance(model, mujoco.MjSpec):
-        raise ArgumentError("model: expected a mujoco.MjModel, got a mujoco.MjSpec: give its compile()")
+        raise ArgumentError("model: expected a mujoco.MjModel, got a mujoco.MjSpec: pass spec.compile()")
     if not isinstance(model, mujoco.MjModel):
         hint = ": use load_mjcf" if isinstance(model, str | Path) else ""
         raise ArgumentError(f"model: expected a mujoco.MjModel, got {shown(model)}{hint}")
@@ -120,11 +120,10 @@ def _read(mujoco, label, lines, m, ignored, gravity):
 
 
 def with_descriptions(source: Any, caller: str) -> tuple[Any, Any, Robot, tuple[str, ...]]:
-    """Return (mujoco, the compiled model of an MJCF or a copy of the given mujoco.MjModel, its tree, descriptions of
-    what the tree does not represent).
+    """Return (mujoco, compiled model, its tree, descriptions of features that the tree does not represent).
 
-    caller: the function that needs the package, for its error message. Raises as `load_mjcf` does, except for features
-    that a tree does not represent.
+    The compiled model is that of an MJCF, or a copy of the given mujoco.MjModel. caller: the function that needs the
+    package, for its error message. Raises as `load_mjcf` does, except for features that a tree does not represent.
     """
     mujoco = require_mujoco(caller)
     if isinstance(source, mujoco.MjModel):
@@ -145,7 +144,7 @@ def require_mujoco(caller: str) -> Any:
 
 
 def robot_of(mujoco: Any, m: Any, ignored: Iterable[str] = IGNORABLE, gravity: ArrayLike | None = None) -> Robot:
-    """The tree of a compiled model; everything else in it is left out."""
+    """Return the tree of a compiled model, without the rest of the model."""
     tree = _Tree(mujoco, m, ignored)
     off = _disabled(mujoco, m, "GRAVITY")
     g = gravity if gravity is not None else np.zeros(3) if off else m.opt.gravity.copy()
@@ -184,7 +183,7 @@ def _included(path, root, folder):
 
 
 def _disabled(mujoco, m, *flags):
-    """Whether the file disables what one of the flags stands for; MuJoCo's versions have different flags."""
+    """Whether the file sets one of these disable flags; MuJoCo's versions have different flags."""
     bits = (getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}", 0) for flag in flags)
     return any(m.opt.disableflags & int(bit) for bit in bits)
 
@@ -225,7 +224,7 @@ def _check_represented(mujoco, lines, m, ignore):
         raise ModelError(f"can not be represented: {reasons}. Load with ignore={tuple(refused)} to leave it out")
 
 
-WHERE = {  # where the elements of a kind stand in the XML
+WHERE = {  # XPath of the elements of each kind
     "joint": "//*[self::joint or self::freejoint][not(parent::equality)]", "body": "//body", "flex": "//flex",
     "actuator": "//actuator/*", "equality": "//equality/*", "tendon": "//tendon/*",
 }  # fmt: skip
@@ -238,9 +237,7 @@ def _no_lines(kind, number, name):
 
 
 def _lines(documents, spec, kind, number, name):
-    """The lines of an element, from MuJoCo; it has none for elements of included files. Options may stand in
-    several.
-    """
+    """Return texts with the lines of an element; MuJoCo has no lines for elements of included files."""
     if kind == "option":
         options = [(file, e) for file, root in documents.items() for e in root.iter("option")]
         return [f" (line {e.sourceline} of {f})" for f, e in options if e.get("density") or e.get("viscosity")]
@@ -296,8 +293,7 @@ def _active(mujoco, m):
 
 
 def _couplings(mujoco, m):
-    """For each equality constraint the `Coupling` it stands for; None if it is disabled, not linear or not between
-    joints.
+    """Return the `Coupling` of each equality constraint; None if it is disabled, not linear or not between joints.
 
     MuJoCo's constraints are polynomials of the distance from qpos0: y1 = p(y2), or y1 = p(0) without a second element.
     Each y is the coordinate of a joint or the sum of those in a fixed tendon. The first joint of y1 follows.
@@ -328,7 +324,7 @@ def _one_joint(mujoco, m, j):
 
 
 def _fixed_tendon(mujoco, m, i):
-    """Coefficients by joint of a tendon that adds joint coordinates; None for a spatial tendon."""
+    """Return the coefficients by joint of a fixed tendon; None for a spatial tendon."""
     wraps = slice(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i])
     if (m.wrap_type[wraps] != mujoco.mjtWrap.mjWRAP_JOINT).any():
         return None
@@ -336,7 +332,7 @@ def _fixed_tendon(mujoco, m, i):
 
 
 def _joints_of_actuators(mujoco, m):
-    """For each actuator the number of the hinge or slide that it drives; -1 if it drives something else."""
+    """Return for each actuator the number of the hinge or slide that it drives; -1 if it drives something else."""
     at_joint = np.isin(m.actuator_trntype, (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT))
     single = np.append(np.isin(m.jnt_type, (mujoco.mjtJoint.mjJNT_SLIDE, mujoco.mjtJoint.mjJNT_HINGE)), False)
     joints = np.where(at_joint, m.actuator_trnid[:, 0], m.njnt)
@@ -360,8 +356,9 @@ class _Tree:
         self.bodies = [body for i in range(1, m.nbody) for body in self.chain(i)]
 
     def motors(self, wanted):
-        """Armature and gear ratio of every joint with one degree of freedom; rotors of actuators contribute gear^2
-        times.
+        """Return armature and gear ratio of every joint with one degree of freedom.
+
+        Armatures of actuators are multiplied by gear^2.
         """
         m = self.m
         armature, ratio = m.dof_armature[m.jnt_dofadr] * wanted, np.ones(m.njnt)
@@ -401,7 +398,7 @@ class _Tree:
         return bodies
 
     def joint(self, j):
-        """Joint j, and the displacement that makes its coordinate zero where MuJoCo's is zero."""
+        """Return joint j, and the displacement for which its coordinate equals MuJoCo's."""
         m, types = self.m, self.mujoco.mjtJoint
         dof, place, kind, point = int(m.jnt_dofadr[j]), m.jnt_qposadr[j], m.jnt_type[j], m.jnt_pos[j]
         options = {"damping": float(self.damping[dof]), "friction": float(self.friction[dof]), "name": self.joints[j]}

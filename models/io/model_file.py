@@ -179,7 +179,7 @@ def load_extra(path: str | Path) -> dict[str, Any]:
 
 
 def file_format(path: str | Path) -> str | None:
-    """Return the format that a file's suffix stands for: "urdf", "mjcf", "dh", "json", or None."""
+    """Return the format of a file by its suffix: "urdf", "mjcf", "dh", "json", or None."""
     return FORMATS.get(Path(path).suffix.lower())
 
 
@@ -195,7 +195,7 @@ def _document(path):
 
 
 def _keys(x: Any) -> Iterator[Any]:
-    """All keys of nested data."""
+    """Yield all keys of nested data."""
     if isinstance(x, Mapping):
         yield from x
     if isinstance(x, (Mapping, list, tuple)):

@@ -1,4 +1,4 @@
-"""Load URDF files: yourdfpy parses them, and files that can not become a robot are refused with a reason.
+"""Load URDF files: yourdfpy parses them, and files that do not describe a robot are rejected with a reason.
 
 yourdfpy is lenient: it retries malformed XML in recovery mode, reads a missing ixx as 1 and a missing mass as 0, skips
 misspelt tags, and does not check the tree. Such a model would be wrong without a warning, so `urdf_document` checks the
@@ -55,16 +55,16 @@ def load_urdf(
     floating_base : bool
         Give the root link six degrees of freedom (joint "root_joint"). Default False: the root link is the world.
     mimic : {"coupled", "fixed", "independent", "error"}
-        What to do with mimic joints. "coupled" (default): they follow, q = multiplier q_joint + offset, and have no
-        coordinate (`geomctrl.Coupling`). "fixed": they are locked at their offset. "independent": they get a coordinate
-        of their own. "error": they raise ModelError.
+        Treatment of mimic joints. "coupled" (default): they follow, q = multiplier q_joint + offset, and have no
+        coordinate (`geomctrl.Coupling`). "fixed": they are locked at their offset. "independent": they have their own
+        coordinate. "error": they raise ModelError.
     physical : {"reported", "required", "unchecked"}
-        What to do with inertias that no rigid body can have; a third of the URDF files in use contain some.
+        Treatment of inertias that no rigid body can have; a third of the URDF files in use contain some.
 
         - "reported" (default) keeps the numbers as long as M(q) is positive definite, and lists the links and their
-          violations in one warning. The warning says how M > 0 is known: for all q if the 6x6 inertia of every moving
-          body is positive, as with moments that only violate the triangle inequality; otherwise at the tested
-          configurations.
+          violations in one warning. The warning also states where M > 0 was verified: for all q if the 6x6 inertia of
+          every moving body is positive, as with moments that only violate the triangle inequality; otherwise at the
+          tested configurations.
         - "required" raises InertiaError.
         - "unchecked" also accepts links that move without mass. This suffices for kinematics and for identification,
           which only use the geometry; forward dynamics may divide by zero.
@@ -154,7 +154,7 @@ def build_reported(label: str, bodies: list[Body], physical: str, level: int = 3
         domain = (
             "at all q"
             if positive_bodies(robot)
-            else f"at the {TEST_CONFIGURATIONS} configurations tried, which proves nothing"
+            else f"at the {TEST_CONFIGURATIONS} tested configurations, which is no proof"
         )
         message = f"physically impossible inertias: {_first_messages(impossible)}. M(q) is positive definite {domain}"
         warnings.warn(f"{label}: {message}", stacklevel=level)
@@ -167,7 +167,7 @@ def _first_messages(messages: list[str]) -> str:
 
 
 def _impossible(bodies: list[Body]) -> list[str]:
-    """Explain for each link whose inertia no rigid body can have what it violates."""
+    """Return for each link with an impossible inertia the condition that it violates."""
     whys = ((b.name, inertia.violation(b.inertia)) for b in bodies if b.inertia is not None)
     return [f"link {name!r}: {why}" for name, why in whys if why]
 
@@ -195,7 +195,7 @@ def _unchecked(bodies, **options):
 
 
 def _stripped(root):
-    """The document that yourdfpy parses: links with their inertias and joints, without files that it would open."""
+    """Return the document that yourdfpy parses: links with inertias, and joints, without references to other files."""
     for element in list(root):
         if element.tag not in ("link", "joint"):
             root.remove(element)
@@ -244,7 +244,7 @@ def _root(model):
             raise ModelError(f"joint {joint.name!r}: its links form a loop through {link!r}")
     roots = [link.name for link in model.links if link.name not in parent]
     if len(roots) > 1:
-        raise ModelError(f"{len(roots)} root links, expected one: {', '.join(map(repr, roots))} are no joint's child")
+        raise ModelError(f"{len(roots)} root links, expected one: no joint has {', '.join(map(repr, roots))} as child")
     return roots[0]
 
 
@@ -276,7 +276,7 @@ def _bodies(model, root, motors, floating_base, mimic):
 
 
 def _couplings(model):
-    """Couplings from `mimic` elements of moving joints; those of fixed joints have no effect."""
+    """Return couplings from `mimic` elements of moving joints; those of fixed joints have no effect."""
     couplings = []
     for j in model.joints:
         if j.mimic is None or j.type == "fixed":
@@ -314,7 +314,7 @@ def _joint(j, motor):
 
 
 def _moved(j, offset):
-    """The displacement of a joint with one degree of freedom at coordinate `offset`."""
+    """Return the displacement of a joint with one degree of freedom at coordinate `offset`."""
     if j.type not in ("revolute", "continuous", "prismatic"):
         raise ModelError(f"joint {j.name!r}: a {j.type} joint can not mimic another")
     T, axis = np.eye(4), j.axis / np.linalg.norm(j.axis)
@@ -326,7 +326,7 @@ def _moved(j, offset):
 
 
 def _parameters(link):
-    """The ten parameters of a link about its origin in its axes; None if it is massless."""
+    """Return the ten parameters of a link about its origin in its axes; None if it is massless."""
     if link.inertial is None:
         return None
     T = np.eye(4) if link.inertial.origin is None else link.inertial.origin

@@ -182,7 +182,7 @@ def _unknown_attributes(element):
 
 
 def _unread(element, where):
-    """Unknown elements and attributes in and below an element that is read."""
+    """Yield messages about unknown elements and attributes in and below an element that is read."""
     read = ELEMENTS.get(element.tag, ())
     for child in element:
         if child.tag in OTHER_ELEMENTS.get(element.tag, ()):
@@ -219,13 +219,13 @@ def read_motors(root) -> tuple[dict[str, dict[str, float]], list[str]]:
             ratio = stated.get("gear_ratio", stated.get("mechanicalReduction", 1.0))
             motors[joints[0]] = {"gear_ratio": ratio, "armature": stated.get("rotor_inertia", 0.0) * ratio**2}
         elif stated.get("rotor_inertia"):
-            why = "expected one actuator, the only one, of one joint that turns or slides"
+            why = "expected a transmission with one actuator and one joint that rotates or slides"
             unread.append(f"{_where(element)}: rotor_inertia at {', '.join(map(repr, joints)) or 'no joint'}; {why}")
     return motors, unread
 
 
 def _stated(transmission, unread):
-    """The numbers that a transmission states, by name; entries that are not numbers are added to `unread`."""
+    """Return the numbers in a transmission, by name; entries that are not numbers are added to `unread`."""
     texts = [(e, "mechanicalReduction", e.text) for e in transmission.iter("mechanicalReduction")]
     for child in transmission.iterfind("actuator/*"):
         key = child.tag.split("}")[-1]

@@ -1,4 +1,4 @@
-"""The <visual> and <collision> elements of a URDF file: shapes to draw, collision capsules, bounding boxes of links."""
+"""Read the geometry of a URDF: shapes for pictures, collision capsules and bounding boxes of links."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def collision_capsules(
     Returns
     -------
     capsules : tuple of Capsule
-        A cylinder becomes a capsule with round ends beyond it. A box is filled with up to 4 x 4 capsules side by side.
+        A cylinder becomes a longer capsule that contains it. A box is covered by up to 4 x 4 parallel capsules.
     missing : tuple of str
         Moving links without such geometry. Meshes are not opened: links that only have meshes get the capsules between
         joints and are listed here.
@@ -230,10 +230,9 @@ def _shapes(geometry: Any, link: str) -> list[tuple[np.ndarray, np.ndarray, floa
 
 
 def _box(size: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, float]]:
-    """Capsules along the longest side that fill a box. Its other sides are cut so that cells are nearly square.
+    """Return capsules along the longest side that cover a box. The other sides are cut so that cells are nearly square.
 
-    Each capsule contains its cell, because no point of a cell is farther from its middle line than half the cell's
-    diagonal.
+    Each capsule contains its cell: its radius is half the diagonal of the cell's cross-section.
     """
     along, b, c = np.argsort(-size, kind="stable")
     if size[c] <= 0.0:
@@ -329,7 +328,7 @@ def _points(shape: Any, link: str, looks: UrdfVisuals) -> tuple[np.ndarray, floa
 
 
 def _mesh_bounds(looks: UrdfVisuals, name: str) -> np.ndarray | None:
-    """Lower and upper corner (2, 3) of a mesh; None if the file is not found or can not be read."""
+    """Return lower and upper corner (2, 3) of a mesh; None if the file is not found or can not be read."""
     file = looks.file(name)
     if file is None:
         return None

@@ -105,15 +105,13 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
 
 
 def gravity_elsewhere(robot: Robot) -> str | None:
-    """A warning for users of the robot's URDF file if its gravity is not what readers of URDF assume; otherwise
-    None.
-    """
+    """Return a warning if the robot's gravity differs from the gravity that readers of URDF files assume, else None."""
     if np.allclose(robot.gravity, USUAL_GRAVITY, rtol=0.0, atol=0.02):
         return None
     g = ", ".join(f"{x:.6g}" for x in robot.gravity)
     return (
-        f"gravity is ({g}) m/s^2 in the base's frame, and URDF can not say so: readers take (0, 0, -9.81). Set it where"
-        " the file is read, or torques are wrong"
+        f"gravity is ({g}) m/s^2 in the base's frame, but URDF can not store it: readers assume (0, 0, -9.81). Set it"
+        " in the program that reads the file, or torques are wrong"
     )
 
 
@@ -149,7 +147,7 @@ def _type(joint):
 
 
 def _on_axis(joint):
-    """T_body_link: the shift to the point of the axis nearest to the body's origin."""
+    """Return T_body_link, the shift to the point of the axis nearest to the body's origin."""
     T = np.eye(4)
     if joint.kind == "revolute":
         T[:3, 3] = np.cross(joint.S[:3, 0], joint.S[3:, 0])
@@ -241,7 +239,7 @@ def save_mjcf(robot: Robot, path: str | Path) -> Path:
 
 
 def mjcf_text(robot: Robot) -> str:
-    """The robot as MJCF; raises as `save_mjcf` does."""
+    """Return the robot as MJCF text; raises as `save_mjcf` does."""
     root = ElementTree.Element("mujoco", model=robot.name)
     ElementTree.SubElement(root, "compiler", angle="radian", autolimits="true")
     ElementTree.SubElement(root, "option", gravity=number_text(robot.gravity))
@@ -300,7 +298,7 @@ def central(pi: np.ndarray) -> tuple[str, str, dict[str, float]]:
 
 
 def mjcf_inertial(pi: np.ndarray) -> dict[str, str]:
-    """The attributes of MJCF's <inertial>."""
+    """Return the attributes of MJCF's <inertial>."""
     com, mass, moments = central(pi)
     return {"pos": com, "mass": mass, "fullinertia": number_text(moments[key] for key in FULL_INERTIA)}
 
@@ -396,7 +394,7 @@ def save_c_header(
 
 
 def _array(declaration: str, rows: Sequence[tuple[Any, str]], flat: bool = False) -> list[str]:
-    """Rows with their names as comments; flat: one-dimensional."""
+    """Return lines of C that declare an array, with the names of rows as comments. flat: one-dimensional."""
     texts = [", ".join(repr(float(x)) for x in row) for row, _ in rows]
     body = [
         f"    {text if flat else f'{{{text}}}'},{f' /* {comment(name)} */' if name else ''}"

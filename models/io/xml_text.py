@@ -1,4 +1,4 @@
-"""Read and edit XML: locate the source, its elements and numbers, and edit it so that every other byte stays the same.
+"""Read XML, and edit it so that all other bytes stay the same.
 
 Edits keep comments, blanks, quotes and the order of attributes. Expat reports the byte at which an element begins. In a
 start tag, which expat has already accepted as well-formed, a regular expression finds the attributes.
@@ -41,7 +41,7 @@ def locate(source: str | Path, package_dirs: Iterable[str | Path] = ()) -> str |
 
 
 def declared_encoding(text: bytes) -> str:
-    """The encoding that an XML text declares; UTF-8 if it declares none."""
+    """Return the encoding that an XML text declares; UTF-8 if it declares none."""
     match = re.match(rb"\s*<\?xml[^>]*encoding\s*=\s*[\"']([\w.-]+)", text.removeprefix(b"\xef\xbb\xbf"))
     return match[1].decode() if match else "utf-8"
 
@@ -59,12 +59,12 @@ def read_numbers(text: str) -> list[float]:
 
 
 def number_text(x: Iterable[float]) -> str:
-    """Numbers as the text of an XML attribute, from which `read_numbers` reads the same numbers."""
+    """Return numbers as the text of an XML attribute, from which `read_numbers` reads the same numbers."""
     return " ".join(repr(float(a)) for a in x)
 
 
 def read_xml(located: str | Path):
-    """Return the root element (lxml) of what `locate` returned, without comments. Raises ModelError if it is not XML.
+    """Return the root element (lxml) of the result of `locate`, without comments. Raises ModelError if it is not XML.
 
     Entities that the document itself defines are replaced, as XML requires. Refused are entities that refer to other
     files or expand without bound, and attribute defaults in a DOCTYPE.
@@ -124,7 +124,7 @@ class Element:
         return (child for child in self.children if child.tag == tag)
 
     def below(self) -> "Iterator[Element]":
-        """The element and all its descendants in document order."""
+        """Yield the element and all its descendants in document order."""
         yield self
         for child in self.children:
             yield from child.below()
@@ -233,7 +233,7 @@ class Edits:
 
 
 def tag(name: str, attributes: Mapping[str, str]) -> str:
-    """An element without content."""
+    """Return the text of an element without content."""
     return f"<{name}{_listed(attributes)}/>"
 
 
@@ -242,7 +242,7 @@ def _listed(attributes: Mapping[str, str]) -> str:
 
 
 def _blank_before(text: bytes, position: int) -> str:
-    """The indentation of the line if nothing else precedes the position."""
+    """Return the indentation of the line if nothing else precedes the position."""
     line = text[text.rfind(b"\n", 0, position) + 1 : position].decode(errors="replace")
     return line[: len(line) - len(line.lstrip())]
 
@@ -252,7 +252,7 @@ def _quoted(value: str) -> str:
 
 
 def unique_name(name: str, taken: Container[str]) -> str:
-    """The name, followed by as many underscores as make it different from all others."""
+    """Return the name, with underscores appended until it differs from all others."""
     while name in taken:
         name += "_"
     return name

@@ -248,7 +248,7 @@ def test_denavit_hartenberg_arguments_are_checked():
         gc.Robot.from_dh(**{**DH, "d": np.zeros(3)}, **options)
     with pytest.raises(ArgumentError, match="convention: expected 'standard' or 'modified', got 'craig'"):
         gc.Robot.from_dh(**DH, **{**options, "convention": "craig"})
-    with pytest.raises(ArgumentError, match="inertias: expected 4, one a body, got 3"):
+    with pytest.raises(ArgumentError, match="inertias: expected 4, one for each body, got 3"):
         gc.Robot.from_dh(**DH, **{**options, "inertias": [SPHERE] * 3})
     with pytest.raises(ArgumentError, match=r"prismatic: expected joint numbers from 0 to 3, got 4"):
         gc.Robot.from_dh(**DH, **options, prismatic=[4])
@@ -315,7 +315,7 @@ def test_screws_arguments_are_checked():
     screws, homes = np.tile((0, 0, 1.0, 0, 0, 0), (2, 1)), np.tile(np.eye(4), (2, 1, 1))
     with pytest.raises(ArgumentError, match=r"screws: expected shape \(..., 6\), got \(2, 5\)"):
         gc.Robot.from_screws(screws[:, :5], homes, inertias=[SPHERE] * 2)
-    with pytest.raises(ArgumentError, match=r"inertias: expected 2, one a body, got 1"):
+    with pytest.raises(ArgumentError, match=r"inertias: expected 2, one for each body, got 1"):
         gc.Robot.from_screws(screws, homes, inertias=[SPHERE])
     with pytest.raises(ArgumentError, match=r"parents: expected 2 numbers from -1 to 1, got \[-1, 2\]"):
         gc.Robot.from_screws(screws, homes, inertias=[SPHERE] * 2, parents=[-1, 2])

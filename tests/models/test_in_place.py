@@ -247,7 +247,7 @@ def test_floating_bases_and_mimic_joints(tmp_path):
     small = robot.parameters.copy()
     small[robot.body_names.index("upper")] *= 0.05
     with pytest.raises(
-        ModelError, match=r"body 'upper': without fore, on locked mimic joints, no body can have what is"
+        ModelError, match=r"body 'upper': without fore, on locked mimic joints, the remaining inertia is impossible"
     ):
         update_model_file(path, robot.with_parameters(small), tmp_path / "other.urdf")
     assert not (tmp_path / "other.urdf").exists()

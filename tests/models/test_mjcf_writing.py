@@ -53,4 +53,4 @@ def test_a_urdf_says_that_it_can_not_hold_gravity(tmp_path):
 
     assert gravity_elsewhere(models.two_link().with_gravity((0.0, 0.0, -9.81))) is None
     text = save_urdf(tilted().with_armature(0.0), tmp_path / "robot.urdf").read_text()
-    assert "<!-- gravity is (1, -2, 9) m/s^2 in the base's frame, and URDF can not say so" in text
+    assert "<!-- gravity is (1, -2, 9) m/s^2 in the base's frame, but URDF can not store it" in text

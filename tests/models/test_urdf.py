@@ -487,7 +487,7 @@ def test_one_warning_for_many_links_that_can_not_be():
 
 def test_positive_mass_matrix_at_the_configurations_that_were_tried():
     """A moment of inertia is negative, about an axis that no joint turns: M > 0 nevertheless."""
-    with pytest.warns(match="negative: -0.1.*positive definite at the 30 configurations tried, which proves nothing"):
+    with pytest.warns(match="negative: -0.1.*positive definite at the 30 tested configurations, which is no proof"):
         robot = models.load_urdf(one(body=link(I="-0.1 0 0 1 0 1")))
     assert robot.mass_matrix(np.zeros(1))[0, 0] > 0.0
 

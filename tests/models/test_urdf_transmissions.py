@@ -69,12 +69,12 @@ def test_the_mass_matrix_feels_them():
         (transmission(inside=drake(rotor_inertia=-1)), "line 7: rotor_inertia '-1' of transmission 't'"),
         (transmission(inside=drake(gear_ratio="inf")), "line 7: gear_ratio 'inf' of transmission 't'"),
         (transmission("j k", drake(rotor_inertia=1)), "line 7: transmission 't': rotor_inertia at 'j', 'k'; expected"),
-        (transmission("weld", drake(rotor_inertia=1)), "rotor_inertia at 'weld'; expected one actuator"),
+        (transmission("weld", drake(rotor_inertia=1)), "rotor_inertia at 'weld'; expected a transmission"),
         (transmission("nobody", drake(rotor_inertia=1)), "rotor_inertia at 'nobody'; expected"),
         (transmission("", drake(rotor_inertia=1)), "rotor_inertia at no joint; expected"),
         (
             transmission(inside=drake(rotor_inertia=1)) + transmission(inside=drake(rotor_inertia=2)),
-            "rotor_inertia at 'j'; expected one actuator, the only one",
+            "rotor_inertia at 'j'; expected a transmission with one actuator",
         ),
     ],
 )

@@ -603,7 +603,7 @@ BOX = [-np.inf, -1.0], [np.inf, 1.0]
         (
             models.panda(),
             {"method": "branch and bound"},
-            "takes up to 3 joints, 'panda' has 7, which would take about 2e",
+            "supports up to 3 joints, 'panda' has 7 and would need about 2e",
         ),
         (chain(gc.Joint.spherical(), R), {"method": "branch and bound"}, "one degree of freedom, 'b0' has 3"),
         (chain(R, R), {"method": "fast"}, "method: expected one of 'auto'"),
