@@ -27,9 +27,7 @@ from geomctrl.tracing.untraceable import UntraceableError, caller
 
 from .kinematics import jacobian, pose
 
-MAX_ERROR_FRACTION = (
-    0.99  # a start point is abandoned if a larger part of the error remains after STEPS_PER_CHECK steps
-)
+MAX_ERROR_FRACTION = 0.99  # a start point is abandoned if more of the error remains after STEPS_PER_CHECK steps
 STEPS_PER_CHECK = 8
 MU, MIN_MU, MAX_MU = 1e-2, 1e-8, 1e8
 LEAST_SHARE = 1e-12  # of E^T E, which is singular for redundant robots

@@ -1,4 +1,4 @@
-"""Vector fields that the tests of integrators share: bodies with forces that depend on pose and time."""
+"""Vector fields for the tests of integrators: bodies with forces that depend on pose and time."""
 
 import math
 from functools import cache

@@ -52,7 +52,7 @@ def test_events_are_located(name, h):
     np.testing.assert_allclose(solution.events[0].t, zeros, rtol=0, atol=1e-8)
     np.testing.assert_allclose(solution.events[1].t, zeros[1::2], rtol=0, atol=1e-8)
     np.testing.assert_allclose(solution.events[3].t, zeros[::2], rtol=0, atol=1e-8)
-    for k in (2, 4):  # a zero at the start is no crossing
+    for k in (2, 4):  # a zero at the start is not a crossing
         np.testing.assert_allclose(solution.events[k].t, math.pi * np.arange(1, 4), rtol=0, atol=1e-8)
     np.testing.assert_allclose(solution.events[0].y, [[0, -1], [0, 1], [0, -1]], rtol=0, atol=1e-8)
     assert solution.t[-1] == 10.0

@@ -1,4 +1,4 @@
-"""Lie-group integrators: order conditions, measured order on forced bodies, and what every method must keep."""
+"""Lie-group integrators: order conditions, measured order on forced bodies, invariance, tolerances, overflow."""
 
 import math
 from collections import deque
@@ -27,7 +27,7 @@ NAMES = [repr(group) for group in SPACES]
 
 @cache
 def rooted_trees(n):
-    """Every rooted tree with n vertices, as the sorted tuple of its branches."""
+    """Return all rooted trees with n vertices, each as the sorted tuple of its branches."""
     if n == 1:
         return ((),)
     result = set()
@@ -151,7 +151,7 @@ def test_measured_order_when_the_velocity_itself_depends_on_pose_and_time(name):
 
 
 class Disguised:
-    """A group of a user's class, which may be wrong on purpose."""
+    """A user-defined group, in which a test can plant errors."""
 
     def __init__(self, group, **wrong):
         self._group = group

@@ -58,7 +58,7 @@ def field(t, y):
 @pytest.mark.parametrize("h", [1.0, 0.1])
 @pytest.mark.parametrize("name", paper.METHODS)
 def test_tables_vi_to_viii_on_the_product_group(name, h):
-    """The general integrator, which is another implementation than the compiled one."""
+    """`integrate`, which is implemented independently of the compiled loop."""
     y0 = np.concatenate((ROBOT.neutral(), paper.FIRST_RUN))
     y = integrate(field, y0, (0, 1), h, name, Product(ConfigurationGroup(ROBOT), Rn(8))).y[-1]
     change = paper.conserved(ROBOT, y[:14], y[14:]) - paper.conserved(ROBOT, y0[:14], y0[14:])
@@ -211,16 +211,16 @@ def test_no_row_of_tables_vi_to_viii_hides_a_wrong_method(name, kind):
 def test_swapped_rows_of_cf4_are_not_taken_for_round_off():
     """Cells whose digits round-off affects are still marked "!", because the difference is larger than round-off."""
     for cell in script.cells("CF4", 0.01, off("CF4", "swapped")):
-        if cell.quantity != "kinetic energy":  # which does not see the order of the exponentials
+        if cell.quantity != "kinetic energy":  # it does not depend on the order of the exponentials
             assert cell.hidden
             assert cell.mark == "!"
 
 
 @pytest.mark.slow
 def test_the_cells_that_differ_are_those_of_plain_arithmetic():
-    """Two of CG4 at 1 ms: of the size that the same method has in numpy, where rotations are not brought back."""
+    """Two cells of CG4 at 1 ms differ. Their size is that of plain numpy, which does not project the rotations."""
     marks = {(c.method, c.quantity): c for m in paper.METHODS for c in script.cells(m, 1e-3) if c.mark == "!"}
-    assert ("CG4", "angular momentum") in marks  # by four times the scatter, the linear one by half more than it
+    assert ("CG4", "angular momentum") in marks  # it differs by 4 times the scatter, the linear momentum by 1.5 times
     assert set(marks) <= {("CG4", "linear momentum"), ("CG4", "angular momentum")}
     plain = dict(zip(paper.QUANTITIES, paper.crouch_grossman_drift(method("CG4").A, method("CG4").b, 1000)))
     for (_, quantity), cell in marks.items():

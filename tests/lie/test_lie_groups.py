@@ -1,4 +1,4 @@
-"""Every group keeps LieGroup's contract, so3 and se3 agree with the matrix exponential, and bad input is refused."""
+"""The contract of LieGroup for every group, so3 and se3 against the matrix exponential, and error messages."""
 
 import pickle
 from dataclasses import FrozenInstanceError
@@ -39,7 +39,7 @@ few = settings(max_examples=12, deadline=None, derandomize=True)
 
 
 def vector(group, rng, angle):
-    """An algebra vector all of whose rotations are by `angle`."""
+    """Return an algebra vector whose rotations all have the given angle."""
     if isinstance(group, Product):
         return np.concatenate([vector(g, rng, angle) for g in group.groups])
     x = rng.normal(size=group.dim)
@@ -190,7 +190,7 @@ def test_advance_and_dexp_inv_mul_are_their_definitions(group, seed, angle):
     moved, pulled = group.compose(a, group.exp(x)), group.dexp_inv(x) @ y
     close(group.advance(a, x), moved, 1e-14)
     close(group.dexp_inv_mul(x, y), pulled, 1e-13)
-    # arrays no kernel takes as they are
+    # arrays that no kernel accepts unchanged
     a.flags.writeable = False
     spread = np.repeat(x, 2)[::2]
     close(group.advance(a, spread), moved, 1e-14)
@@ -201,7 +201,7 @@ def test_advance_and_dexp_inv_mul_are_their_definitions(group, seed, angle):
 
 @pytest.mark.parametrize("entries", [so3_kernels, se3_kernels, so3xr3_kernels])
 def test_entries_made_by_one_factory_are_the_modules_own(entries):
-    """The names must be equal, because the compiled function and its file on disk are found by them."""
+    """The names must be equal, because the compiled function and its file on disk are found by name."""
     for name in Entries._fields:
         function = getattr(entries, name).py_func
         assert (function.__module__, function.__name__, function.__qualname__) == (entries.__name__, name, name)
@@ -408,7 +408,7 @@ def test_values_that_are_not_finite_are_refused(group, bad):
 @every_group
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_masked_arrays_and_arrays_of_objects_are_refused(group, batch):
-    """The compiled entries take a masked array for what lies under its mask: each way in has to look."""
+    """Compiled entries ignore masks, so every public function must check for them."""
     a = np.broadcast_to(group.identity(), batch + group.shape).copy()
     x = np.full((*batch, group.dim), 0.5)
     for spoiled in (lambda b: np.ma.masked_array(b, b == b.flat[0]), lambda b: np.where(b == b.flat[0], None, b)):

@@ -1,7 +1,7 @@
-"""Accuracy of exp, log, dexp and dexp_inv and of their coefficients, against mpmath, at every angle that matters.
+"""Accuracy of exp, log, dexp and dexp_inv and of their coefficients at small and large angles, against mpmath.
 
-Errors are in units of eps = 2^-52 times the size of the result, plus what a relative change of the angle by eps does
-to it: near a zero or a pole (alpha at pi, gamma at 2 pi) no algorithm on floating-point angles does better.
+Errors are in units of eps = 2^-52 times the size of the result, plus the effect of a relative change of the angle by
+eps: near a zero or a pole (alpha at pi, gamma at 2 pi) no algorithm on floating-point angles is more accurate.
 """
 
 import mpmath as mp

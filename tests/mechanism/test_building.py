@@ -258,11 +258,11 @@ def test_denavit_hartenberg_arguments_are_checked():
 
 TWO = {"screws": np.tile((0, 0, 1.0, 0, 0, 0), (2, 1)), "homes": np.tile(np.eye(4), (2, 1, 1))}
 BAD_CALLS = [
-    ("from_dh", {"inertias": None}, "inertias: expected ten parameters a body, got None"),
+    ("from_dh", {"inertias": None}, "inertias: expected ten parameters for each body, got None"),
     ("from_dh", {"a": 0.1}, r"a: expected 4 finite numbers, got array\(0.1\)"),
     ("from_dh", {"prismatic": 1}, "prismatic: expected joint numbers from 0 to 3, got 1"),
     ("from_dh", {"prismatic": [True, False]}, r"prismatic: expected joint numbers .*, got \[True, False\]"),
-    ("from_screws", {"inertias": None}, "inertias: expected ten parameters a body, got None"),
+    ("from_screws", {"inertias": None}, "inertias: expected ten parameters for each body, got None"),
     ("from_screws", {"parents": ["a", "b"]}, r"parents: expected 2 numbers from -1 to 1, got \['a', 'b'\]"),
     ("from_screws", {"parents": [-1, 0.5]}, r"parents: expected 2 numbers from -1 to 1, got \[-1, 0.5\]"),
     ("from_screws", {"parents": [-1]}, r"parents: expected 2 numbers from -1 to 1, got \[-1\]"),

@@ -15,7 +15,7 @@ def test_a_panda_is_covered_from_joint_to_joint():
     robot = models.panda()
     result = link_capsules(robot, 0.06)
     by_body = {c.body: c for c in result}
-    assert len(result) == 8 + 1, "a link each, the base, and the last link has its flange and its tool"
+    assert len(result) == 8 + 1, "seven links and the base, and a second capsule of the last link (flange and tool)"
     np.testing.assert_array_equal(by_body[-1].end, [0, 0, 0.333])
     np.testing.assert_array_equal(by_body[1].end, [0, -0.316, 0])
     np.testing.assert_array_equal(by_body[0].end, 0.0)  # the axes of joints 1 and 2 intersect: a ball
@@ -50,7 +50,7 @@ def test_bad_capsules_are_named():
 
 
 def test_links_of_standard_denavit_hartenberg_frames_hang_together():
-    """These frames are at the far ends of links; nevertheless capsules extend from axis to axis in every posture."""
+    """The frames are at the far ends of links, but capsules extend from axis to axis in every posture."""
     a, alpha, d, theta = np.array([(0.3, 0.5, 0.1, 0.0), (0.4, 0.3, 0.0, 0.2), (0.2, 0.1, 0.5, 0.0)]).T
     links = [gc.inertia.from_com(1.0, (0.0, 0.0, 0.0), 0.01 * np.eye(3))] * 3
     robot = gc.Robot.from_dh(a, alpha, d, theta, convention="standard", inertias=links)

@@ -113,7 +113,7 @@ def test_batches_equal_loops(lead):
 
 
 def test_long_products_stay_rotations():
-    """Ten thousand steps leave rounding errors only, and no drift that validation would refuse."""
+    """Ten thousand steps cause only rounding errors, which validation accepts."""
     robot = testing.random_robot(np.random.default_rng(0), ["free"], [-1])
     q, x = robot.neutral(), np.random.default_rng(1).normal(size=6) * 0.1
     for _ in range(10000):
@@ -123,7 +123,7 @@ def test_long_products_stay_rotations():
 
 
 def test_residual_is_the_largest_over_the_joints():
-    """Return |R^T R - 1| of any joint's pose, and its distance from the poses that its joint can reach."""
+    """The residual is |R^T R - 1| of a joint's pose, or its distance from the poses that the joint can reach."""
     robot = testing.random_robot(np.random.default_rng(0), ["revolute", "free", "spherical", "planar"], [-1, 0, 1, 1])
     group, rng = ConfigurationGroup(robot), np.random.default_rng(1)
     q = np.stack([group.random(rng) for _ in range(3)])

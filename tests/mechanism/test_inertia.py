@@ -19,10 +19,8 @@ DISC = inertia.from_com(1.0, (0, 0, 0), np.diag((0.25, 0.25, 0.5)))
 
 
 @pytest.mark.parametrize("name", ["tensor", "com", "com_tensor", "spatial", "pseudo", "is_physical", "violation"])
-def test_what_are_no_parameters_is_refused(name):
-    """Earlier versions took the numbers under the mask of masked arrays and the real parts of complex numbers, and
-    parsed strings.
-    """
+def test_invalid_parameters_are_refused(name):
+    """Masked arrays, complex numbers and strings are rejected and not converted."""
     function = getattr(inertia, name)
     masked = np.ma.masked_array(DISC, np.arange(10) == 0)
     for bad in (masked, DISC + 1j, DISC.astype(str), DISC > 0.0, DISC[:9], [*DISC[:9], None], "m", None, 1.0):
@@ -30,7 +28,7 @@ def test_what_are_no_parameters_is_refused(name):
             function(bad)
     for bad in (np.nan, -np.inf):
         spoiled = np.where(np.arange(10) == 6, bad, DISC)
-        if name == "violation":  # which has its own message
+        if name == "violation":  # it has its own message
             assert "not finite" in inertia.violation(spoiled)
         else:
             with pytest.raises(ArgumentError, match=r"parameters: expected finite numbers, got .* at index \[6\]"):
@@ -176,7 +174,7 @@ def test_positive_spatial_inertia_is_weaker_than_physical():
 
 @properties
 @given(INERTIAS, transforms)
-def test_words_and_eigenvalues_agree(pi, T):
+def test_violation_and_eigenvalues_agree(pi, T):
     """If one principal moment about the centre of mass is scaled, the body is physical exactly while the triangle
     inequalities hold.
     """

@@ -44,9 +44,7 @@ def coordinates(ours, theirs, slices):
 @properties
 @given(renumbered(kinds=PINOCCHIO_KINDS, floating_base=None), st.integers(0, 2**32 - 1))
 def test_any_order_with_parents_first_is_kept_and_has_the_same_dynamics(case, seed):
-    """M, C, g, inverse and forward dynamics equal those of the dense form, of Pinocchio and, permuted, of the other
-    order.
-    """
+    """Compare M, C, g, inverse and forward dynamics with the dense form, Pinocchio and, permuted, the other order."""
     twin, robot, names = case
     assert (robot.body_names, robot.origin.renumbered) == (tuple(names), False)
     rng = np.random.default_rng(seed)

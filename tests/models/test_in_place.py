@@ -1,4 +1,4 @@
-"""Updates of a user's URDF or MJCF file: what changes, what stays, and how other libraries read the result."""
+"""Updates of a URDF or MJCF file: changed and unchanged parts, and the result read by other libraries."""
 
 import re
 import warnings

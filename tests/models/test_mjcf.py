@@ -1,4 +1,4 @@
-"""load_mjcf against MuJoCo itself, and what it refuses."""
+"""load_mjcf against MuJoCo, and the features that it refuses."""
 
 import sys
 

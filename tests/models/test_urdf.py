@@ -1,4 +1,4 @@
-"""load_urdf: real files against Pinocchio, conventions one by one, mimic joints, inertias that no body has."""
+"""load_urdf: real files against Pinocchio, conventions one by one, mimic joints, impossible inertias."""
 
 import contextlib
 import logging
@@ -486,7 +486,7 @@ def test_one_warning_for_many_links_that_can_not_be():
 
 
 def test_positive_mass_matrix_at_the_configurations_that_were_tried():
-    """A moment of inertia is negative, about an axis that no joint turns: M > 0 nevertheless."""
+    """A moment of inertia about an axis without rotation is negative; M > 0 nevertheless."""
     with pytest.warns(match="negative: -0.1.*positive definite at the 30 tested configurations, which is no proof"):
         robot = models.load_urdf(one(body=link(I="-0.1 0 0 1 0 1")))
     assert robot.mass_matrix(np.zeros(1))[0, 0] > 0.0
@@ -524,7 +524,7 @@ def test_unchecked_keeps_links_that_move_without_mass():
     mount = '<origin xyz="0.1 0.2 0.3" rpy="1 2 3"/>'
     joints = (joint(), joint("k", "revolute", "tip", "flange"), joint("w", "fixed", "flange", "tool", mount))
     kept, checked = (models.load_urdf(urdf(*chain, *joints), physical=n) for n in ("unchecked", "required"))
-    np.testing.assert_allclose(kept.parameters, checked.parameters, atol=1e-15)  # merged as always
+    np.testing.assert_allclose(kept.parameters, checked.parameters, atol=1e-15)  # links are merged in both
     np.testing.assert_array_equal(kept.placements, checked.placements)
     assert [f.name for f in kept.frames] == [f.name for f in checked.frames]
     bare = models.load_urdf(urdf(BASE, '<link name="tip"/>', joint()), physical="unchecked")

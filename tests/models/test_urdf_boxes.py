@@ -1,4 +1,4 @@
-"""Bounding boxes of a URDF's geometry contain all its points, in the frames of the bodies that carry it."""
+"""Bounding boxes of a URDF's geometry contain all its points, in the frames of the bodies."""
 
 import numpy as np
 import pinocchio as pin

@@ -1,4 +1,4 @@
-"""Capsules from a URDF's collision geometry: they contain it, on the bodies that it is fixed to."""
+"""Capsules from a URDF's collision geometry contain this geometry and belong to the right bodies."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Arguments of every term: what is accepted, and the error messages for the rest."""
+"""Arguments of every term: accepted arrays, and error messages for invalid ones."""
 
 import numpy as np
 import pytest
@@ -131,7 +131,7 @@ def test_masks_are_seen_by_terms_with_an_entry_of_their_own(robot, name):
                 term(robot, *arguments)
 
 
-def test_options_are_looked_at(robot):
+def test_options_are_checked(robot):
     """Threads are used only if there are several states."""
     q, v = robot.neutral(), np.zeros(robot.nv)
     many, rates = np.stack((q, q)), np.stack((v, v))
@@ -181,7 +181,7 @@ def test_poses_that_hold_no_rotation_are_refused(term, name):
 
 @pytest.mark.parametrize(("term", "name"), [e for e in EVERY if e[1] in ("q", "q0", "q1")])
 def test_poses_that_their_joints_can_not_reach_are_refused(term, name):
-    """A ball a millimetre out of its socket, a puck above its table, a tilted pin; a free body may be anywhere."""
+    """Spherical, planar and cylindrical joints refuse poses off their motions; a free joint accepts any pose."""
     kinds = ["free", "spherical", "planar", "cylindrical"]
     robot = testing.random_robot(np.random.default_rng(0), kinds, [-1, 0, 0, 1])
     call(robot, term)

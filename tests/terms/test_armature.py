@@ -281,8 +281,8 @@ def test_wrong_armatures(armature, message):
         TREE.with_armature(armature)
 
 
-def test_a_motor_moves_what_has_no_mass():
-    """With armature M is positive definite, and without it the robot is refused."""
+def test_a_massless_body_on_a_motor_is_accepted():
+    """With armature M is positive definite; without it the robot is refused."""
     joint = gc.Joint.revolute((0, 0, 1), armature=0.3)
     robot = gc.Robot.build([gc.Body("wheel", None, joint)])
     np.testing.assert_array_equal(robot.mass_matrix(np.zeros(1)), [[0.3]])

@@ -1,4 +1,4 @@
-"""Constants of stability theorems: against closed forms and adversarial search, and their parts."""
+"""Bounds of M, C and g against closed forms and adversarial search, and the parts of their proofs."""
 
 import re
 from types import SimpleNamespace
@@ -195,7 +195,7 @@ def test_matrix_inequalities_are_sharp_for_the_bundled_robots(name):
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("noise", [1e-6, 1e-3, 0.1])
 def test_a_solver_that_errs_costs_sharpness_and_nothing_else(noise, monkeypatch):
-    """The result is a bound for any X and t: here with a t that is too good, and every form changed."""
+    """The result is a bound for any X and t; the test uses a t that is too small and perturbs every form."""
     robot, honest, rng = models.load("scara"), inertia_extremes._solved, np.random.default_rng(0)
     closed = closed_of(robot, box=(robot.limits.lower, robot.limits.upper))
     q = configurations_in(robot, None, 300)
@@ -265,7 +265,7 @@ def test_uncertain_parameters_give_the_worst_corner():
 
 @pytest.mark.slow
 def test_a_free_base_s_pose_does_not_matter():
-    """Bounds hold for any pose of the base, which M and C do not depend on, and gravity by its direction only."""
+    """Bounds hold for any pose of the base: M and C do not depend on it, and gravity only on its rotation."""
     rng = np.random.default_rng(5)
     robot = testing.random_robot(rng, ["free", "revolute", "spherical"], [-1, 0, 1])
     result = robot.bounds(method="closed form")
@@ -347,9 +347,7 @@ def to_fifty_digits(robot, algorithm, *inputs, **options):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("seed", range(3))
 def test_rounding_is_far_below_its_margin(seed, form):
-    """The library's M, C and g against fifty digits: their errors are a thousandth of the margin of branch and
-    bound.
-    """
+    """Errors of M, C and g, measured with fifty digits, are a thousandth of the margin of branch and bound."""
     robot = testing.random_robot(np.random.default_rng(seed), ["revolute", "helical", "revolute"], [-1, 0, 1])
     closed, number = closed_of(robot, form), dynamics.form_number(form)
     with mpmath.workdps(50):
@@ -410,7 +408,7 @@ def test_the_mass_matrix_and_coriolis_forget_the_first_joint():
 
 
 @pytest.mark.usefixtures("kernels")
-def test_central_differences_are_as_good_as_they_say():
+def test_central_differences_are_within_their_bound():
     """Compare dGamma/dq of branch and bound with the analytic mixed derivatives of C v."""
     robot = testing.random_robot(np.random.default_rng(7), ["revolute", "prismatic", "helical"], [-1, 0, 1])
     measure = quantities.measures("christoffel")["k_C"]
@@ -621,7 +619,7 @@ def test_what_has_no_bound_is_refused_with_words(robot, options, message):
         robot.bounds(**options)
 
 
-def test_what_cancels_is_not_searched_for_ever():
+def test_constants_that_cancel_end_the_search():
     """Arms that rotate about the vertical: dg/dq consists of rounding errors, and no box would be small enough for
     a gap.
     """

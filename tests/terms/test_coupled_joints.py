@@ -1,6 +1,4 @@
-"""Robots whose joints follow others: every term against that of the tree, projected explicitly, and published
-equations.
-"""
+"""Robots with joints that follow others: all terms against explicit projection of the tree, and published equations."""
 
 import numpy as np
 import pytest

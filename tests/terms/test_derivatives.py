@@ -1,4 +1,4 @@
-"""Derivatives against Pinocchio where it is right, against the complex step through the closed form, and identities."""
+"""Derivatives against Pinocchio (for joints it supports), the complex step through the closed form, and identities."""
 
 import functools
 
@@ -78,7 +78,7 @@ def test_inverse_dynamics_derivatives_equal_the_complex_step(case):
 
 
 def their_derivatives(robot, function, q, v, a):
-    """(d/dq, d/dv) by Pinocchio, in the tangent space of its own coordinates, which is ours in another order."""
+    """Return (d/dq, d/dv) by Pinocchio in our order; its tangent space is ours up to the order of coordinates."""
     theirs = pinocchio(robot)
     out = function(theirs.model, theirs.data, theirs.q(q), theirs.v(v), theirs.v(a))
     return [theirs.ours(np.array(x).copy(), 2) for x in out[:2]]

@@ -406,7 +406,7 @@ def test_double_pendulum_in_closed_form():
     assert_close(robot.gravity_force(q), (g1, g2), 1e-14)
 
 
-def test_planar_elbow_tells_plain_from_skew():
+def test_the_plain_form_can_be_skew_for_a_planar_elbow():
     """If C_bar acts in a plane, -ad_V^T J can be skew too, so the negative tests use spatial robots."""
     robot = models.two_link()
     testing.assert_skew_symmetric(robot)

@@ -196,8 +196,8 @@ def test_ploen_and_christoffel_differ_by_half_the_traces(case):
 
 @properties
 @given(cases(floating_base=True, max_bodies=5))
-def test_a_base_that_moves_is_a_floating_one_whose_motion_is_given(case):
-    """(13), (19), (20) with V_0 and Vdot_0: the robot without its free base, seen from there."""
+def test_a_moving_base_equals_a_floating_base_with_that_motion(case):
+    """(13), (19), (20) with V_0 and Vdot_0 of the base, against the same robot with a free base."""
     robot, q, v, a, v_ref = case
     assume(robot.nbodies > 1)
     S, carried = robot.joints[0].S, without_its_base(robot, q)

@@ -15,7 +15,7 @@ REPRESENTATIONS = ("body", "spatial", "hybrid", "mixed")
 
 
 def pose(robot, q, frame):
-    """The pose from placements and screws alone; takes complex q."""
+    """Return the pose, computed from placements and screws; q may be complex."""
     i, T = robot.frame(frame).body, robot.frame(frame).placement
     while i >= 0:
         motion = factored.joint_motion(robot.joints[i].S, q[robot.q_slices[i]])

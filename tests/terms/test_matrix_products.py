@@ -41,7 +41,7 @@ def test_motors_are_felt_by_m_alone():
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["panda", "quadruped"])
-def test_the_momentum_moves_as_the_observer_has_it(name, form):
+def test_the_rate_of_the_momentum_is_that_of_the_observer(name, form):
     """d/dt of M v along the motion is C v + C^T v, by the complex step on the dense form, which uses neither
     product.
     """

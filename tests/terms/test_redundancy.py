@@ -58,7 +58,7 @@ def test_many_states_and_words():
 
 
 class Khatib:
-    """Operational inertia and projector can be traced in a law."""
+    """A law with operational inertia and projector, which can be traced."""
 
     robot = ARM
 

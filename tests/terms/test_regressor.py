@@ -43,7 +43,7 @@ def test_forms_agree_where_the_reference_is_the_velocity(case):
 
 @properties
 @given(cases(floating_base=None, max_bodies=4))
-def test_regressor_does_not_know_the_parameters(case):
+def test_regressor_does_not_depend_on_the_parameters(case):
     """Columns are the inverse dynamics of unit parameters, which need not be physical."""
     robot, q, v, a, v_ref = case
     Y = robot.regressor(q, v, a, v_ref)
