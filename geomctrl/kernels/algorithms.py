@@ -131,7 +131,7 @@ class Algorithm:
             *self._allocation(),
             *([f"if not {call}:", "    raise ValueError"] if self.may_fail else [call]),
         ]
-        return self._made("one", names, lines, f"void({', '.join(types)})")
+        return self._compile_entry("one", names, lines, f"void({', '.join(types)})")
 
     @functools.cached_property
     def many(self) -> Callable[..., Any]:
@@ -162,7 +162,7 @@ class Algorithm:
             *([f"    if not {call}:", f"        return ({result}), b"] if self.may_fail else [f"    {call}"]),
             f"return ({result}), -1" if self.may_fail else f"return {result}",
         ]
-        return self._made(
+        return self._compile_entry(
             "many", names, lines, f"{f'Tuple(({returned}, i8))' if self.may_fail else returned}({', '.join(types)})"
         )
 
@@ -184,7 +184,7 @@ class Algorithm:
         memory = [f"memory{k}" for k in range(len(self.memory))]
         return f"ALGORITHM({', '.join(['model', *inputs, *(x.name for x in self.options), *memory, *outputs])})"
 
-    def _made(self, kind: str, names: list[str], lines: list[str], signature: str) -> Any:
+    def _compile_entry(self, kind: str, names: list[str], lines: list[str], signature: str) -> Any:
         """Compile an entry from its lines; tracebacks show it in the algorithm's own file."""
         body = "".join(f"\n    {line}" for line in lines)
         code = compile(f"def entry({', '.join(names)}):{body}\n", self.py_func.__code__.co_filename, "exec")

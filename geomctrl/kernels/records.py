@@ -35,21 +35,21 @@ def width(record: Any) -> int:
 def reader(record: Any) -> Callable[..., Any]:
     """The primitive get(rows, i): record number i."""
     n, classes = width(record), {}
-    return _made(f"def get(rows, i):\n    k = {n} * i\n    return {_expression(record, count(), classes)}", classes)
+    return _defined(f"def get(rows, i):\n    k = {n} * i\n    return {_expression(record, count(), classes)}", classes)
 
 
 @cache
 def writer(record: Any) -> Callable[..., Any]:
     """The primitive put(rows, i, x): store x as record number i."""
     stores = "".join(f"    rows[k + {j}] = x{path}\n" for j, path in enumerate(_paths(record, "")))
-    return _made(f"def put(rows, i, x):\n    k = {width(record)} * i\n{stores}", {})
+    return _defined(f"def put(rows, i, x):\n    k = {width(record)} * i\n{stores}", {})
 
 
 @cache
 def adder(record: Any) -> Callable[..., Any]:
     """The primitive add(rows, i, x): add x to record number i, number by number."""
     stores = "".join(f"    rows[k + {j}] += x{path}\n" for j, path in enumerate(_paths(record, "")))
-    return _made(f"def add(rows, i, x):\n    k = {width(record)} * i\n{stores}", {})
+    return _defined(f"def add(rows, i, x):\n    k = {width(record)} * i\n{stores}", {})
 
 
 @cache
@@ -80,7 +80,7 @@ def _expression(record: Any, count: Iterator[int], classes: dict[str, Any]) -> s
     return f"{record.__name__}({entries})"
 
 
-def _made(source: str, scope: dict[str, Any]) -> Callable[..., Any]:
+def _defined(source: str, scope: dict[str, Any]) -> Callable[..., Any]:
     exec(source, scope)
     return primitive(next(scope[name] for name in ("get", "put", "add") if name in scope))
 

@@ -292,12 +292,12 @@ def link_boxes(source: str | Path, robot: Robot, *, package_dirs: Iterable[str |
     instance("robot", robot, Robot, "a geomctrl.Robot")
     package_dirs = [path_of("package_dirs", folder) for folder in listed("package_dirs", package_dirs)]
     located = locate(source, package_dirs)
-    looks = UrdfVisuals(located, tuple(package_dirs))
+    visuals = UrdfVisuals(located, tuple(package_dirs))
     corners: dict[int, list[np.ndarray]] = {}
     unknown = set()
     for name, body, T, element in placed(read_xml(located), robot, "visual", "collision"):
         for shape in element.find("geometry") if element.find("geometry") is not None else ():
-            held = _points(shape, name, looks)
+            held = _points(shape, name, visuals)
             if held is None:
                 unknown.add(body)
                 continue
@@ -307,7 +307,7 @@ def link_boxes(source: str | Path, robot: Robot, *, package_dirs: Iterable[str |
     return {robot.body_names[b]: np.array([x.min(0), x.max(0)]) for b, x in sorted(boxes.items())}
 
 
-def _points(shape: Any, link: str, looks: UrdfVisuals) -> tuple[np.ndarray, float] | None:
+def _points(shape: Any, link: str, visuals: UrdfVisuals) -> tuple[np.ndarray, float] | None:
     """Return (points (n, 3) in the geometry's own axes, radius): the shape lies within the radius of the points' hull.
 
     None if the shape is unknown.
@@ -320,16 +320,16 @@ def _points(shape: Any, link: str, looks: UrdfVisuals) -> tuple[np.ndarray, floa
         return (SIGNS * [r, r, 0.5 * length], 0.0) if shape.tag == "cylinder" else (np.array([-half, half]), r)
     if shape.tag == "box":
         return 0.5 * SIGNS * numbers_of(shape, "size", 3, link), 0.0
-    bounds = _mesh_bounds(looks, shape.get("filename", "")) if shape.tag == "mesh" else None
+    bounds = _mesh_bounds(visuals, shape.get("filename", "")) if shape.tag == "mesh" else None
     if bounds is None:
         return None
     middle, half = bounds.mean(0), 0.5 * (bounds[1] - bounds[0])
     return (middle + SIGNS * half) * numbers_of(shape, "scale", 3, link, "1 1 1"), 0.0
 
 
-def _mesh_bounds(looks: UrdfVisuals, name: str) -> np.ndarray | None:
+def _mesh_bounds(visuals: UrdfVisuals, name: str) -> np.ndarray | None:
     """Return lower and upper corner (2, 3) of a mesh; None if the file is not found or can not be read."""
-    file = looks.file(name)
+    file = visuals.file(name)
     if file is None:
         return None
     from geomctrl.viewing.visuals import read_mesh  # imported here because trimesh is slow to import

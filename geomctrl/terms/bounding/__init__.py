@@ -1,1 +1,1 @@
-"""Implementation of `terms.bounds`: constants that stability theorems need."""
+"""Proofs and searches behind `terms.bounds`: constants of M, C and g that stability theorems need."""

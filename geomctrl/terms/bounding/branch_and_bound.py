@@ -1,14 +1,15 @@
 """Branch and bound over boxes of configurations, for robots of few joints with one degree of freedom.
 
-Every quantity is a convex function f of an array A(q) that is linear in what it measures (M, the tensor of C, dg/dq,
-g), with f(A + R) <= f(A) + |R|. In a box with middle c and half sides d, Taylor's theorem gives
+Every quantity is a convex function f of an array A(q), which is linear in M, in the tensor of C, in dg/dq or in g, with
+f(A + R) <= f(A) + |R|. In a box with middle c and half sides d, Taylor's theorem gives
 
     f(A(q)) <= max over the corners s of f(A(c) + sum_k s_k d_k dA/dq_k(c)) + 1/2 sum_kl d_k d_l sup |d^2 A/dq_k dq_l|,
 
-as a convex function is largest at corners; the last suprema are those of `closed_form`, for all configurations. Boxes
-whose bound is near enough to the best value found are done, the others are halved. The error falls with the square of
-the sides. A and dA/dq are the library's own, in double precision, and for the tensor of C, which it has no derivative
-of, central differences with the third derivatives' suprema; ROUNDING covers what rounding does to them.
+because a convex function is largest at corners. The last suprema come from `closed_form` and hold for all
+configurations. Boxes with a bound near enough to the best value found are finished, the others are halved. The error
+decreases with the square of the sides. A and dA/dq are computed by the library in double precision. For the tensor of
+C they are central differences, with suprema of the third derivatives as bound of their error. ROUNDING covers rounding
+errors.
 
 The norm of a tensor, sup |T(x, y, z)| over unit vectors, is at most that of its unfoldings, and at most the largest
 norm of the matrices T(p) over the corners p of a polytope that contains the unit ball.
@@ -30,10 +31,10 @@ from geomctrl.terms.bounding.quantities import Domain, Measure, gravity_derivati
 
 from .closed_form import ClosedForm, norm_of_bounds, trilinear_norm_of_bounds
 
-JOINTS = 3  # at most
-BATCH = 1024  # boxes at once
-DIFFERENCE_STEP = 2.0**-12  # rad or m, of central differences, whose error is bounded like all else
-ROUNDING = 1e-11  # of the closed form's bound: ten thousand times the error of A(c) in double precision
+JOINTS = 3  # maximum number of joints
+BATCH = 1024  # boxes evaluated together
+DIFFERENCE_STEP = 2.0**-12  # rad or m, step of central differences, whose error is bounded as well
+ROUNDING = 1e-11  # relative to the bound in closed form: ten thousand times the error of A(c) in double precision
 
 
 class Outcome(NamedTuple):
@@ -47,9 +48,12 @@ class Outcome(NamedTuple):
 
 
 class Quantity(NamedTuple):
-    """f(A(q)), to be bounded from above. derivative: dA/dq (batch, ..., nv). above(A, enough): bounds of f, sharp only
-    above `enough`. slopes (nv,), bends (nv, nv): sup |dA/dq_k|, sup |d^2A/dq_k dq_l|; off (nv,): by how much dA/dq_k
-    may be off; rounding: by how much f may be."""
+    """A quantity f(A(q)) to be bounded from above.
+
+    derivative: dA/dq (batch, ..., nv). above(A, enough): bounds of f, which are sharp only above `enough`. slopes (nv,)
+    and bends (nv, nv): sup |dA/dq_k| and sup |d^2A/dq_k dq_l|. off (nv,): largest error of dA/dq_k. rounding: largest
+    error of f.
+    """
 
     robot: Mechanism
     measure: Measure
@@ -61,7 +65,7 @@ class Quantity(NamedTuple):
     rounding: float
 
     def over(self, middles: np.ndarray, halves: np.ndarray, active: list[int], enough: float):
-        """(bounds over the boxes, values at their middles), bounds being sharp only above `enough`."""
+        """Return (bounds over the boxes, values at their middles); bounds are sharp only above `enough`."""
         A, dA = self.measure.array(self.robot, middles), self.derivative(middles)
         rest = np.ones(len(self.slopes), bool)
         rest[active] = False
@@ -91,7 +95,7 @@ class Budget(NamedTuple):
 
 
 def searched(quantity: Quantity, domain: Domain, best: float, where: np.ndarray, budget: Budget) -> Outcome:
-    """Bound f(A(q)) over the domain, as sharply as the budget requires if possible. best: a value, found at `where`."""
+    """Bound f(A(q)) over the domain as sharply as the budget allows. best: a known value, found at `where`."""
     low, high = domain.sides
     whole, until = 0.5 * (high - low), time.monotonic() + budget.seconds
     active = [k for k in range(len(low)) if quantity.slopes[k] * whole[k] > 1e-3 * budget.slack(best)]
@@ -136,7 +140,7 @@ def _halved(middles: np.ndarray, halves: np.ndarray, bounds: np.ndarray, active:
 
 
 def quantity_of(name: str, robot: Mechanism, measure: Measure, closed: ClosedForm) -> Quantity:
-    """The quantity with this name, for a robot whose joints have one degree of freedom, with its closed form."""
+    """Return the quantity of this constant, for a robot with one degree of freedom per joint and its closed form."""
     n = robot.nv
     entries, norm = _entries(name, closed), trilinear_norm_of_bounds if name == "k_C" else norm_of_bounds
     # M and C do not depend on the first coordinate
@@ -162,7 +166,7 @@ def quantity_of(name: str, robot: Mechanism, measure: Measure, closed: ClosedFor
 
 
 def _entries(name: str, closed: ClosedForm) -> Callable[..., np.ndarray]:
-    """Bounds of the entries of A, derived."""
+    """Return the function that bounds the entries of A and of its derivatives."""
     if name == "k_C":
         return closed.coriolis
     if name == "g":
@@ -171,7 +175,7 @@ def _entries(name: str, closed: ClosedForm) -> Callable[..., np.ndarray]:
 
 
 def _central_differences(robot: Mechanism, measure: Measure, is_nonzero: list[bool], q: np.ndarray) -> np.ndarray:
-    """dA/dq_k for the coordinates on which A depends."""
+    """Return dA/dq_k (batch, ..., nv), zero for coordinates on which A does not depend."""
     there = []
     for k, step in enumerate(DIFFERENCE_STEP * np.eye(robot.nv)):
         sides = [measure.array(robot, q + s * step) for s in (1.0, -1.0)] if is_nonzero[k] else [np.zeros(1)] * 2
@@ -184,7 +188,7 @@ def _norm(A: np.ndarray) -> np.ndarray:
 
 
 def _trilinear_above(T: np.ndarray, enough: np.ndarray) -> np.ndarray:
-    """Bounds of the norms of T (batch, n, n, n); the polytope's where the unfoldings do not say at most `enough`."""
+    """Return bounds of the norms of T (batch, n, n, n): those of unfoldings, or of the polytope where above `enough`."""
     n = T.shape[-1]
     unfolded = [np.moveaxis(T, axis, 1).reshape(len(T), n, n * n) for axis in (1, 2, 3)]
     bounds = np.min([_norm(x) for x in unfolded], axis=0)
@@ -198,7 +202,7 @@ def _trilinear_above(T: np.ndarray, enough: np.ndarray) -> np.ndarray:
 
 @lru_cache
 def _polytope(n: int) -> np.ndarray:
-    """Corners (count, n) of a polytope that contains the unit ball, one of each opposite pair."""
+    """Return corners (count, n) of a polytope that contains the unit ball, one of each opposite pair."""
     if n == 1:
         return np.ones((1, 1))
     if n == 2:
@@ -208,9 +212,7 @@ def _polytope(n: int) -> np.ndarray:
 
 
 def _sphere(cuts: int) -> np.ndarray:
-    """For n = 3: the grid of a cube projected to the sphere, and scaled until the planes of its hull do not cut the
-    ball.
-    """
+    """Return `_polytope(3)`: a grid on a cube, projected to the sphere and scaled until its hull contains the ball."""
     from scipy.spatial import ConvexHull
 
     side = np.tan(np.linspace(-np.pi / 4, np.pi / 4, cuts))

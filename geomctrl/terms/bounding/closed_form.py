@@ -1,24 +1,24 @@
-"""Bounds of M, C, dg/dq, g and of their derivatives at every configuration, from how far bodies reach.
+"""Bounds of M, C, dg/dq, g and of their derivatives at every configuration, from the reach of bodies.
 
-The field u_k(x) of a velocity coordinate says how the points of the bodies that it carries move for unit rate. With the
-integrals over every body b's mass,
+The field u_k(x) of a velocity coordinate is the velocity of the points of the bodies that it moves, for unit rate. With
+integrals over the mass of every body b,
 
     M_jk = sum_b <u_j, u_k>,   Gamma_ijk = sum_b <D_i u_j, u_k>,   g_k = -gamma . sum_b int u_k,
 
-where D_i u_j = w_i x u_j if i is nearer the root than j or of the same joint, else w_j x u_i: a coordinate turns what
-is carried farther out (`curvature` has the same in terms of screws). Repeated, D of a set of coordinates is the nested
-cross product of all their w, the nearest outermost, with the u of the farthest. So all of it is bounded by
+where D_i u_j = w_i x u_j if i is nearer the root than j or of the same joint, else w_j x u_i, because a coordinate
+rotates the fields farther out (`curvature` has the same in terms of screws). D of a set A of coordinates is the nested
+cross product of all their w, the nearest outermost, with the u of the farthest, far A. Therefore
 
     |<D_A, D_B>| <= (product of all other |w|) N_b[far A, far B],   N_b = e e^T + m r r^T,
 
-r_k bounding the speed of the body's centre of mass (`reach`), e_k^2 = w_k . I w_k about it (for joints farther in: its
-largest eigenvalue times |w_k|^2), by the inequality of Cauchy and Schwarz. The spectral norm of a matrix is at most
-that of a matrix which bounds the sizes of its entries. For intervals of the parameters the bodies are the heavier ones
-(`uncertainty`): N_b bounds any pseudo-inertia between plus and minus theirs.
+by the inequality of Cauchy and Schwarz. Here r_k bounds the speed of the body's centre of mass (`reach`), and e_k^2 =
+w_k . I w_k with I about the centre of mass; for joints farther in it is the largest eigenvalue of I times |w_k|^2. The
+spectral norm of a matrix is at most that of a matrix that bounds the sizes of its entries. For intervals of the
+parameters the heavier bodies are used (`quantities`): N_b then bounds any pseudo-inertia between plus and minus theirs.
 
-C of the forms "ploen" and "adjoint" is the Christoffel-consistent one plus sum_b of what is skew in i, j, k:
-1/2 tr(I_b) w_j . (w_i x w_k), I_b about the body frame's origin, and int [w_j . (u_i x u_k) + u_j . (u_i x w_k) +
-u_j . (w_i x u_k)].
+C of the forms "ploen" and "adjoint" is the Christoffel-consistent one plus a sum over b of terms that are skew in
+i, j, k: 1/2 tr(I_b) w_j . (w_i x w_k) with I_b about the body frame's origin, and int [w_j . (u_i x u_k) +
+u_j . (u_i x w_k) + u_j . (w_i x u_k)].
 """
 
 from __future__ import annotations
@@ -36,7 +36,11 @@ from .reach import MARGIN, PARALLEL, Reach
 
 
 class ClosedForm:
-    """See the module. Arrays bound the sizes of entries; `m2` and so on are the bounds of the norms."""
+    """Bounds in closed form, see the module.
+
+    Methods that return arrays bound the absolute values of entries; `m2` to `g` bound norms. `derived` are coordinates
+    with respect to which the quantity is differentiated.
+    """
 
     def __init__(self, robot: Mechanism, bodies: Bodies, reach: Reach, form: str):
         self.robot, self.bodies, self.reach, self.form = robot, bodies, reach, form
@@ -51,7 +55,7 @@ class ClosedForm:
         self.e = self._turning_inertia(parameters)
 
     def _turning_inertia(self, parameters: np.ndarray) -> np.ndarray:
-        """e (nbodies, nv)."""
+        """Return e (nbodies, nv)."""
         e = np.zeros((self.robot.nbodies, self.robot.nv))
         for b, (I, path) in enumerate(zip(inertia.com_tensor(parameters), self.reach.paths)):
             largest = np.sqrt(max(np.linalg.eigvalsh(I)[-1], 0.0))
@@ -63,31 +67,31 @@ class ClosedForm:
 
     @cached_property
     def N(self) -> np.ndarray:
-        """(nbodies, nv, nv)."""
+        """N_b (nbodies, nv, nv)."""
         return (
             self.e[:, :, None] * self.e[:, None, :] + self.mass[:, None, None] * self.r[:, :, None] * self.r[:, None, :]
         )
 
     def far(self, coordinates: tuple[int, ...]) -> tuple[int, float]:
-        """(the farthest of them from the root, the product of the others' |w|); of one joint's, the last."""
+        """Return (the coordinate farthest from the root, the last one within a joint; product of the others' |w|)."""
         farthest = max(range(len(coordinates)), key=lambda x: (self.body_of[coordinates[x]], x))
         return coordinates[farthest], float(np.prod([self.W[c] for x, c in enumerate(coordinates) if x != farthest]))
 
     def product(self, A: tuple[int, ...], B: tuple[int, ...]) -> float:
-        """A bound of |sum_b <D_A, D_B>|, A and B being coordinates in the order in which they are applied."""
+        """Bound |sum_b <D_A, D_B>|. A and B are coordinates in the order in which they are applied."""
         (a, wa), (b, wb) = self.far(A), self.far(B)
         return float(wa * wb * self.N[self.carried[:, [*A, *B]].all(axis=1), a, b].sum())
 
     # --- entries ---------------------------------------------------------------------------------------------------
 
     def mass_matrix(self, *derived: int) -> np.ndarray:
-        """Of the derivative of M with respect to the coordinates `derived`; of M itself without any."""
+        """Bound M (nv, nv), or its derivative."""
         n = self.robot.nv
         bodies = np.array([[self._derived((i,), (j,), derived) for j in range(n)] for i in range(n)])
         return bodies if derived else bodies + np.diag(self.robot.armature)
 
     def christoffel(self, *derived: int) -> np.ndarray:
-        """Of Gamma_ijk at [i, j, k], derived with respect to `derived`."""
+        """Bound Gamma_ijk at [i, j, k], or its derivative."""
         n = self.robot.nv
         out = np.zeros((n, n, n))
         for i in range(n):
@@ -99,11 +103,11 @@ class ClosedForm:
         return out
 
     def coriolis(self, *derived: int) -> np.ndarray:
-        """Of T_ijk, C(q, v)_kj = sum_i T_ijk v_i, at [i, j, k], derived with respect to `derived`."""
+        """Bound T_ijk at [i, j, k], with C(q, v)_kj = sum_i T_ijk v_i, or its derivative."""
         return self.christoffel(*derived) + self.skew_part(*derived)
 
     def skew_part(self, *derived: int) -> np.ndarray:
-        """Of what the form adds to Gamma_ijk."""
+        """Bound the terms that the form of C adds to Gamma_ijk, or their derivatives."""
         n = self.robot.nv
         out = np.zeros((n, n, n))
         if self.form == "christoffel":
@@ -119,7 +123,7 @@ class ClosedForm:
         return out
 
     def _turned(self, x: int, y: int, z: int, derived: tuple[int, ...]) -> float:
-        """A bound of the derivative of sum_b int w_x . (u_y x u_z): each goes to one of the three."""
+        """Bound the derivative of sum_b int w_x . (u_y x u_z), by the product rule for the three factors."""
         total = 0.0
         for places in itertools.product(range(3), repeat=len(derived)):
             A = (*(d for d, columns in zip(derived, places) if columns == 0), y)
@@ -129,7 +133,7 @@ class ClosedForm:
         return total
 
     def _derived(self, A: tuple[int, ...], B: tuple[int, ...], derived: tuple[int, ...]) -> float:
-        """A bound of the derivative of <D_A, D_B>: every derivative goes to either side."""
+        """Bound the derivative of <D_A, D_B>, by the product rule."""
         if not derived:
             return self.product(A, B)
         first, rest = derived[:1], derived[1:]
@@ -139,7 +143,7 @@ class ClosedForm:
 
     @cached_property
     def U(self) -> np.ndarray:
-        """(nv,): of |int u_k| over all bodies that coordinate k carries."""
+        """Bounds (nv,) of |int u_k| over all bodies that coordinate k moves."""
         nominal, d = self.bodies.nominal, self.bodies.deviation
         out = np.array([self.reach.moment(k, nominal[:, 0], nominal[:, 1:4]) for k in range(self.robot.nv)])
         if not self.bodies.certain:
@@ -149,7 +153,7 @@ class ClosedForm:
 
     @cached_property
     def tilt(self) -> np.ndarray:
-        """(nv,): of |gamma x w_k|; a direction that no joint turns in the world is known."""
+        """Bounds (nv,) of |gamma x w_k|, which are exact for axes that keep their direction in the world."""
         gamma = np.linalg.norm(self.robot.gravity)
         out = gamma * self.W
         for k, direction in enumerate(map(self._in_world, range(self.robot.nv))):
@@ -158,7 +162,7 @@ class ClosedForm:
         return out
 
     def _in_world(self, k: int) -> np.ndarray | None:
-        """The unit direction of coordinate k in the world where no joint turns it: of w, or of v if it slides."""
+        """Return the unit direction in the world of w, or of v for a sliding joint; None if it depends on q."""
         field, robot = self.reach.fields[k], self.robot
         if robot.joints[field.body].dof > 1:
             return None
@@ -172,7 +176,7 @@ class ClosedForm:
         return a
 
     def gravity(self, *derived: int) -> np.ndarray:
-        """Of g (nv,), derived (joints with one degree of freedom)."""
+        """Bound g (nv,), or its derivative (joints with one degree of freedom)."""
         if derived:
             return self.gravity_derivative(*derived[:-1])[:, derived[-1]]
         out = np.linalg.norm(self.robot.gravity) * self.U
@@ -185,17 +189,17 @@ class ClosedForm:
         return out
 
     def gravity_derivative(self, *derived: int) -> np.ndarray:
-        """Of dg_k/dq_j at [k, j], derived once more with respect to `derived` (joints with one degree of freedom)."""
+        """Bound dg_k/dq_j at [k, j], or its derivative (joints with one degree of freedom)."""
         n = self.robot.nv
         out = np.zeros((n, n))
         for k in range(n):
             for j in range(n):
-                if self.carried[:, (*derived, j, k)].all(axis=1).any():  # all lie on one way to the root
+                if self.carried[:, (*derived, j, k)].all(axis=1).any():  # all lie on one path to the root
                     out[k, j] = self._tilted((*derived, j, k))
         return out
 
     def _tilted(self, coordinates: tuple[int, ...]) -> float:
-        """|gamma . w_1 x (w_2 x ... int u)| with the nearest first."""
+        """Bound |gamma . w_1 x (w_2 x ... int u)|, with the coordinate nearest to the root first."""
         far, _ = self.far(coordinates)
         others = list(coordinates)
         others.remove(far) if coordinates[-1] != far else others.pop()
@@ -219,11 +223,11 @@ class ClosedForm:
 
 
 def norm_of_bounds(B: np.ndarray) -> float:
-    """The spectral norm of any matrix whose entries are at most those of B in size."""
+    """Bound the spectral norm of all matrices with entries of at most the size of those of B."""
     return float(np.linalg.norm(B, 2)) * (1.0 + MARGIN)
 
 
 def trilinear_norm_of_bounds(T: np.ndarray) -> float:
-    """sup |T(x, y, z)| over unit vectors for tensors bounded by T: at most the norm of any of the three unfoldings."""
+    """Bound sup |T(x, y, z)| over unit vectors, for tensors bounded by T, by the norms of the three unfoldings."""
     n = len(T)
     return min(norm_of_bounds(np.moveaxis(T, axis, 0).reshape(n, n * n)) for axis in range(3))

@@ -1,24 +1,25 @@
 """Bounds of the mass matrix's eigenvalues at every configuration, certified by linear matrix inequalities.
 
-Twice the kinetic energy less t |x|^2, x the joint velocities, is written as a sum over joints. Let the form X_k say, in
-the frame in which body k hangs on its parent, how much of its subtree's energy less t |x|^2 is left for the parent
-whatever the joint does: with Q_k = J_k + sum of the children's X_c, seen in body k,
+Let x be the joint velocities. Twice the kinetic energy minus t |x|^2 is a sum over joints. Let X_k, a quadratic form in
+the parent's twist Z in the frame of joint k on the parent, be a lower bound of the part of the subtree of body k, for
+all velocities of its joints. With Q_k = J_k + sum of the children's X_c in the frame of body k, this requires
 
     Q_k(Z + S_k x_k) - t |x_k|^2 >= X_k(Z)      for all twists Z of the parent and all x_k,
 
 and Q_k(S_k x_k) >= t |x_k|^2 for a joint on the world. If X_k is invariant under the joint's motions, X ad_S + ad_S^T X
-= 0, this holds at every q once it holds at one, and summed over all joints it says M(q) >= t. It is linear in t and all
-X_k: the largest t is a semidefinite program, an inequality of size 6 + dof a joint (the elimination of articulated
-bodies, made independent of q). With all signs turned it says M(q) <= t. A joint that slides has no useful invariant
-forms for that; but there Q_k >= 0, so that both ends of its range, X_k being any form (invariant under turning about
-the axis of a helical joint), speak for all of it.
+= 0, the inequality holds at every q if it holds at one. The sum over all joints is then M(q) >= t. The inequalities are
+linear in t and all X_k, so the largest t is the solution of a semidefinite program with one inequality of size 6 + dof
+per joint. (This is the elimination of articulated bodies, made independent of q.) With all signs reversed the result is
+M(q) <= t. For this bound a sliding joint has no useful invariant forms. There Q_k >= 0, so it is sufficient that the
+inequality holds at both ends of the range, with any form X_k, invariant under rotation about the axis of a helical
+joint.
 
-Inertial parameters in intervals pi_p +- d_p: J_k = sum_p pi_p E_p is between J_nominal -+ sum_p d_p W_p for any W_p >=
-+-E_p. Where E_p >= 0 (the mass, moments of inertia) that is E_p; the others couple two projections P and P' of a twist,
-and W_p = a P + b P' with a b >= 1, which the program chooses too.
+For inertial parameters in intervals pi_p +- d_p, J_k = sum_p pi_p E_p is between J_nominal -+ sum_p d_p W_p for any
+W_p >= +-E_p. If E_p >= 0 (mass, moments of inertia), W_p = E_p. The other E_p couple two projections P and P' of a
+twist; there W_p = a P + b P' with a b >= 1, and a and b are variables of the program.
 
-What the solver leaves open is not believed: whatever its t and X_k are, the smallest eigenvalues of the inequalities,
-times bounds of the twists' sizes, are taken off t.
+The solution is verified: t is corrected by the smallest eigenvalues of the inequalities at the solver's t and X_k, times
+bounds of the sizes of twists. Errors of the solver therefore weaken the bound but do not invalidate it.
 """
 
 from __future__ import annotations
@@ -35,13 +36,16 @@ from geomctrl.terms.bounding.quantities import Bodies
 
 from .reach import Reach
 
-ROUNDING = 1e-13  # of the size of a small matrix: what its computed eigenvalues and entries may be off by
+ROUNDING = 1e-13  # largest error of computed eigenvalues and entries of a small matrix, relative to its size
 
 
 class JointInequality(NamedTuple):
-    """A joint as the inequalities see it: screws, how the parent's twists come to the body in the middle of its slide,
-    what else they go through at the ends of its slide, the forms that X_k is made of, a bound of |Z|^2 + |x_k|^2 for
-    |x| = 1, its motor's inertia in units of the mass matrix, signed as all is, and the weight of its rates in |x|^2."""
+    """The data of a joint in the inequalities.
+
+    S: screws. move: map of the parent's twists to the body, in the middle of its sliding range. ends: further maps to
+    the ends of this range. forms: basis of X_k. size: bound of |Z|^2 + |x_k|^2 for |x| = 1. armature: the motor's
+    inertia in units of the mass matrix, with the sign of the inequality. weights: of the joint's rates in |x|^2.
+    """
 
     S: np.ndarray
     move: np.ndarray
@@ -53,16 +57,16 @@ class JointInequality(NamedTuple):
 
 
 def least(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float) -> float:
-    """t with M(q) >= t; largest: a bound of M, as a measure.
+    """Return t with M(q) >= t. largest: an upper bound of M, used as unit.
 
-    Zero where nothing better is found, as for bodies without extent; negative where uncertain parameters go so far.
+    t is zero if no better bound is found, for example for point masses. It can be negative for uncertain parameters.
     """
     t = -sum(_certified(robot, bodies, reach, largest, -1.0, np.ones(robot.nv)))
     return max(t, 0.0) if bodies.certain else t
 
 
 def inverse_diagonal(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float) -> np.ndarray:
-    """Upper bounds (nv,) of the diagonal of M(q)^-1, infinite where none is found; `largest`: as above.
+    """Return upper bounds (nv,) of the diagonal of M(q)^-1, infinite where none is found; arguments as for `least`.
 
     M >= m and M >= t u u^T - d with a unit vector u imply M (1 + d / m) >= t u u^T, so u . M^-1 u <= (1 + d / m) / t.
     """
@@ -75,14 +79,14 @@ def inverse_diagonal(robot: Mechanism, bodies: Bodies, reach: Reach, largest: fl
 
 
 def greatest(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float) -> float:
-    """t with M(q) <= t, likewise."""
+    """Return t with M(q) <= t; arguments as for `least`."""
     return sum(_certified(robot, bodies, reach, largest, 1.0, np.ones(robot.nv)))
 
 
 def _certified(
     robot: Mechanism, bodies: Bodies, reach: Reach, largest: float, sign: float, weights: np.ndarray
 ) -> tuple[float, float]:
-    """(t, d) with sign x . M(q) x <= t sum_i weights_i x_i^2 + d |x|^2, d >= 0."""
+    """Return (t, d) with sign x . M(q) x <= t sum_i weights_i x_i^2 + d |x|^2, d >= 0."""
     length = max(float(reach.speeds.max(initial=0.0)), 1e-6)
     scale = np.diag([1.0, 1.0, 1.0, *[length] * 3])  # twists in units of `length`
     uncertain = [_uncertain(d, scale, largest) for d in bodies.deviation]
@@ -95,7 +99,7 @@ def _certified(
 
 
 def _uncertain(deviation: np.ndarray, scale: np.ndarray, largest: float):
-    """(sum of d_p W_p that are known, [(P, P') a parameter whose W_p is to be chosen, with the factor d_p])."""
+    """Return (sum of d_p W_p for E_p >= 0, list of (P, P') with the factor d_p for the other parameters)."""
     certain, pairs = np.zeros((6, 6)), []
     for d, E in zip(deviation, inertia.spatial(np.eye(10))):
         if d == 0.0:
@@ -103,7 +107,7 @@ def _uncertain(deviation: np.ndarray, scale: np.ndarray, largest: float):
         E = d * scale @ E @ scale / largest
         if np.linalg.eigvalsh(E)[0] >= 0.0:
             certain += E
-        else:  # entries of one size, at most one a row
+        else:  # all entries have the same size, and each row has at most one
             rows = np.flatnonzero(E.any(axis=1))
             half = [k for k in rows if k < 3 and (np.abs(E[k]).argmax() >= 3 or np.abs(E[k]).argmax() > k)]
             P = np.zeros((2, 6))
@@ -141,7 +145,7 @@ def _joint_inequality(
 
 
 def _twist_size(robot: Mechanism, reach: Reach, body: int, point: np.ndarray, length: float) -> float:
-    """A bound of |w|^2 + |v|^2 / length^2 of the body's twist about the point, for |x| = 1."""
+    """Bound |w|^2 + |v|^2 / length^2 of the body's twist about the point, for |x| = 1."""
     masses, firsts = np.zeros(robot.nbodies), np.zeros((robot.nbodies, 3))
     masses[body], firsts[body] = 1.0, point
     path = reach.paths[body]
@@ -150,7 +154,7 @@ def _twist_size(robot: Mechanism, reach: Reach, body: int, point: np.ndarray, le
 
 
 def _invariant_forms(S: np.ndarray) -> list[np.ndarray]:
-    """A basis of the symmetric 6x6 matrices X with X ad_S + ad_S^T X = 0 for all columns of S."""
+    """Return a basis of the symmetric 6x6 matrices X with X ad_S + ad_S^T X = 0 for all columns of S."""
     forms = []
     for i in range(6):
         for j in range(i + 1):
@@ -167,7 +171,7 @@ def _combined(forms: list[np.ndarray], coefficients) -> np.ndarray:
 
 
 def _composites(robot: Mechanism, J, joints: list[JointInequality], X) -> list:
-    """Q_k = J_k + sum of Ad^T X_c Ad over the children c; signs as `_certified` has them."""
+    """Return Q_k = J_k + sum of Ad^T X_c Ad over the children c, with the signs of `_certified`."""
     Q = list(J)
     for c, p in enumerate(robot.parents):
         if p >= 0:
@@ -176,8 +180,10 @@ def _composites(robot: Mechanism, J, joints: list[JointInequality], X) -> list:
 
 
 def _inequality(block, joint: JointInequality, Q, X, t, end: np.ndarray | None):
-    """The matrix of t |x|^2 + X(Z) - Q(end Z + S x), less the armature's x^2, to be positive; without X, end and Z on
-    the world."""
+    """Return the matrix of t |x|^2 + X(Z) - Q(end Z + S x) - armature x^2, which must be positive.
+
+    For a joint on the world there are no X, end and Z.
+    """
     S = joint.S
     own = t * joint.weights - joint.armature * np.eye(S.shape[1]) - S.T @ Q @ S
     if end is None:
@@ -189,7 +195,7 @@ def _inequality(block, joint: JointInequality, Q, X, t, end: np.ndarray | None):
 def _solved(
     robot: Mechanism, J, pairs, joints: list[JointInequality]
 ) -> tuple[float, list[np.ndarray | None], list[np.ndarray]]:
-    """t, X_k, and the factors a of uncertain parameters; infinity and zeros where the solver fails."""
+    """Return t, X_k and the factors a of uncertain parameters; t is infinite and X_k zero if the solver fails."""
     import cvxpy
 
     cp: Any = cvxpy
@@ -204,13 +210,13 @@ def _solved(
         for end in joint.ends or [None]:
             F = _inequality(cp.bmat, joint, Q, x, t, end)
             constraints.append(0.5 * (F + F.T) >> 0)
-        if len(joint.ends) > 1 and isinstance(Q, cp.Expression):  # else it is a body's own
+        if len(joint.ends) > 1 and isinstance(Q, cp.Expression):  # without children Q is a constant inertia
             constraints.append(0.5 * (Q + Q.T) >> 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an inexact solution is verified like any other
         try:
             cp.Problem(cp.Minimize(t), constraints).solve(solver=cp.CLARABEL)
-        except BaseException as error:  # a panic of the solver, which is compiled code, is no Exception
+        except BaseException as error:  # a panic of the compiled solver is not derived from Exception
             if not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
                 raise
     if t.value is None:
@@ -220,7 +226,7 @@ def _solved(
 
 
 def _lacking(t: float, joints: list[JointInequality], Q, X) -> float:
-    """What the inequalities lack, in |x|^2: an eigenvalue -d of one costs d (|Z|^2 + |x_k|^2)."""
+    """Return the violation of the inequalities, in |x|^2: an eigenvalue -d costs d (|Z|^2 + |x_k|^2)."""
     if not np.isfinite(t):
         return 0.0
     lacking = 0.0
@@ -230,7 +236,7 @@ def _lacking(t: float, joints: list[JointInequality], Q, X) -> float:
         for end in joint.ends or [None]:
             smallest = np.linalg.eigvalsh(_inequality(np.block, joint, q, x, t, end))[0]
             worst = max(worst, rounding * (1.0 if end is None else np.linalg.norm(end) ** 2) - smallest)
-        if len(joint.ends) > 1:  # what is missing from Q >= 0 bends the way from end to end
+        if len(joint.ends) > 1:  # a violation of Q >= 0 adds an error between the ends of the range
             worst += max(0.0, rounding - np.linalg.eigvalsh(q)[0]) * np.linalg.norm(joint.ends[1] - np.eye(6)) ** 2
         lacking += worst * joint.size
     return float(lacking)

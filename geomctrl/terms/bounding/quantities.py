@@ -1,14 +1,14 @@
-"""What `bounds` bounds, over which configurations and inertial parameters, and the most extreme values found.
+"""The quantities of `bounds`, their domains of configurations and inertial parameters, and searches for extreme values.
 
 A bounded quantity is a convex function f of arrays A(q) that are linear in the inertial parameters. f(A) is the largest
-<G, A> over a set of arrays G; `support` gives it with its G, so that <G, A(q')> at another q' or of other bodies is
-never above f there. The other side of a bound is the most extreme value found, by sampling and local search.
+<G, A> over a set of arrays G. `support` returns it with its G, so that <G, A(q')> at another q', or for other bodies,
+does not exceed f there. Sampling and local search find the most extreme values, which limit the bounds from the other
+side.
 
 Inertial parameters may be intervals. A body's pseudo-inertia P (4x4) is linear in its ten parameters, P = sum_p pi_p
-E_p, and the kinetic energy is linear and increasing in P. With |E| = (E^2)^(1/2) >= +-E, taken in the body's own
-measure of length about its nominal centre of mass, every P of the intervals pi_p +- d_p therefore lies between plus
-and minus the heavier body's P_nominal + sum_p d_p |E_p|, and is off the nominal one by at most plus and minus the
-sum.
+E_p, and the kinetic energy is linear and increasing in P. Let |E| = (E^2)^(1/2) >= +-E, with lengths in units of the
+body's radius of gyration about its nominal centre of mass. Every P in the intervals pi_p +- d_p then lies between plus
+and minus the heavier body's P_nominal + sum_p d_p |E_p|, and differs from the nominal one by at most the sum.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ from geomctrl.terms.batches import over_states
 
 @dataclass(frozen=True)
 class Domain:
-    """lower, upper (nv,): infinite where there is no range, and for joints with several degrees of freedom."""
+    """Ranges of the coordinates: lower, upper (nv,).
+
+    They are infinite for coordinates without a range and for joints with several degrees of freedom.
+    """
 
     robot: Mechanism
     lower: np.ndarray
@@ -39,8 +42,10 @@ class Domain:
 
     @property
     def sides(self) -> tuple[np.ndarray, np.ndarray]:
-        """(lower, upper) (nv,) of a finite box that has every configuration in it that a range or a turn has: a joint
-        that turns without range, or by more than a turn, from -pi to pi; the first joint, which slides, nowhere."""
+        """(lower, upper) (nv,) of a finite box that represents all configurations of the domain.
+
+        A joint that rotates without a range, or by more than a turn, has -pi to pi. A first joint that slides has 0.
+        """
         low, high = self.lower.copy(), self.upper.copy()
         for joint, s in zip(self.robot.joints, self.robot.v_slices):
             if joint.dof > 1:
@@ -52,7 +57,7 @@ class Domain:
         return low, high
 
     def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """(count, nq)."""
+        """Return random configurations (count, nq)."""
         out = np.array([configuration.random_configuration(self.robot, rng) for _ in range(count)])
         low, high = self.sides
         for joint, s, k in zip(self.robot.joints, self.robot.q_slices, self.robot.v_slices):
@@ -61,7 +66,10 @@ class Domain:
         return out
 
     def displacements(self, q: np.ndarray) -> list[tuple[float, float]]:
-        """How far each coordinate may move from q (nq,) within the box; anywhere, for joints with more of them."""
+        """Return the range of displacements of each coordinate from q (nq,) within the box.
+
+        It is infinite for joints with several degrees of freedom.
+        """
         low, high = self.sides
         out = []
         for joint, s, k in zip(self.robot.joints, self.robot.q_slices, self.robot.v_slices):
@@ -73,7 +81,7 @@ class Domain:
 
 
 def domain_of(robot: Mechanism, box: tuple[ArrayLike, ArrayLike] | None) -> Domain:
-    """The joints' limits, or the box (lower, upper), (nv,) each."""
+    """Return the domain of the joint limits, or of the box (lower, upper), (nv,) each."""
     if box is None:
         return Domain(robot, np.array(robot.limits.lower), np.array(robot.limits.upper))
     is_sequence = isinstance(box, (tuple, list)) or (isinstance(box, np.ndarray) and box.ndim > 0)
@@ -96,8 +104,7 @@ SAMPLES, STARTS, STEPS, ROUNDS = 200, 4, 60, 6
 
 
 class Extreme(NamedTuple):
-    """f(A(q)), the configuration q (nq,) where it was found, and the robot with the parameters that it was found
-    for."""
+    """A value of f(A(q)), its configuration q (nq,), and the robot with its parameters."""
 
     value: float
     q: np.ndarray
@@ -105,7 +112,7 @@ class Extreme(NamedTuple):
 
 
 def extreme(robot: Mechanism, bodies: Bodies, domain: Domain, measure: Measure) -> Extreme:
-    """The largest f(A(q)) found, over configurations and the parameters' intervals. Seeded."""
+    """Search for the largest f(A(q)) over configurations and intervals of parameters. The search is seeded."""
     nominal = robot._with_parameters(bodies.nominal)
     q = domain.sample(np.random.default_rng(0), SAMPLES)
     values = measure.value(nominal, q)
@@ -125,7 +132,7 @@ def _value(measure: Measure, robot: Mechanism, q: np.ndarray) -> float:
 
 
 def _corner(extreme: Extreme, bodies: Bodies, measure: Measure) -> Mechanism:
-    """The corner of the parameters' intervals where <G, A(q)>, which is linear in them, is largest."""
+    """Return the robot at the corner of the parameters' intervals where <G, A(q)>, linear in them, is largest."""
     A = measure.array(extreme.robot, extreme.q[None])
     G = measure.support(A)[1] * measure.sign
     slopes = np.zeros(bodies.nominal.shape)
@@ -137,7 +144,7 @@ def _corner(extreme: Extreme, bodies: Bodies, measure: Measure) -> Mechanism:
 
 
 def _climbed(start: Extreme, domain: Domain, measure: Measure) -> Extreme:
-    """The best on the way of local searches from there: of f itself, or of <G, A(q)> where f is dear."""
+    """Return the best value of local searches from `start`, of f itself, or of <G, A(q)> where f is expensive."""
     best, robot = start, start.robot
 
     def near(q: np.ndarray) -> Callable[[np.ndarray], float]:
@@ -157,7 +164,7 @@ def _climbed(start: Extreme, domain: Domain, measure: Measure) -> Extreme:
 
 
 def _searched(robot: Mechanism, domain: Domain, value: Callable[[np.ndarray], float], q: np.ndarray) -> np.ndarray:
-    """Where the value is largest on the way of a quasi-Newton search from q."""
+    """Return the configuration with the largest value in a quasi-Newton search from q."""
     import scipy.optimize
 
     best = [value(q), q]
@@ -179,19 +186,19 @@ SWEEPS = 40  # of the alternating search for a tensor's norm
 
 
 class Measure(NamedTuple):
-    """array(robot, q (batch, nq)) -> A (batch, ...); support(A) -> f(A) (batch,) and G; `bound` = sign f."""
+    """array(robot, q (batch, nq)) -> A (batch, ...); support(A) -> f(A) (batch,) and G; the constant is sign f."""
 
     array: Callable[[Mechanism, np.ndarray], np.ndarray]
     support: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
     sign: float = 1.0
 
     def value(self, robot: Mechanism, q: np.ndarray) -> np.ndarray:
-        """f(A(q)) (batch,)."""
+        """Return f(A(q)) (batch,)."""
         return self.support(self.array(robot, q))[0]
 
 
 def measures(form: dynamics.Form) -> dict[str, Measure]:
-    """By the names of the constants."""
+    """Return the measures by the names of the constants."""
     return {
         "m1": Measure(dynamics.mass_matrix, lambda A: _eigenvalue(-A), -1.0),
         "m2": Measure(dynamics.mass_matrix, _eigenvalue),
@@ -202,7 +209,7 @@ def measures(form: dynamics.Form) -> dict[str, Measure]:
 
 
 def coriolis_tensor(robot: Mechanism, q: np.ndarray, form: dynamics.Form) -> np.ndarray:
-    """T (batch, nv, nv, nv) with C(q, v)_kj = sum_i T_ijk v_i."""
+    """Return T (batch, nv, nv, nv) with C(q, v)_kj = sum_i T_ijk v_i."""
     if form == "christoffel":
         return over_states(robot, christoffel_symbols, q=q)
     n = robot.nv
@@ -212,13 +219,13 @@ def coriolis_tensor(robot: Mechanism, q: np.ndarray, form: dynamics.Form) -> np.
 
 
 def gravity_derivative(robot: Mechanism, q: np.ndarray) -> np.ndarray:
-    """dg/dq (batch, nv, nv)."""
+    """Return dg/dq (batch, nv, nv)."""
     rest = np.zeros((len(q), robot.nv))
     return derivatives.inverse_dynamics_derivatives(robot, q, rest, rest).dq
 
 
 def _eigenvalue(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The greatest of symmetric matrices; of -M, the least one's negative, G then being of -A."""
+    """Return the largest eigenvalues of symmetric matrices A, and G."""
     values, U = np.linalg.eigh(A)
     u = U[..., -1]
     return values[:, -1], u[:, :, None] * u[:, None, :]
@@ -235,9 +242,10 @@ def _length(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def trilinear_norm(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(T(x, y, z), x y z) of unit vectors that (nearly) make it the largest, T (batch, n, n, n): never above the norm.
+    """Return (T(x, y, z), x y z) for unit vectors that nearly maximise it, T (batch, n, n, n).
 
-    By turns from the first vectors of an unfolding's singular value decomposition.
+    The value does not exceed the norm. The vectors are optimised in turn, beginning with the first singular vectors of
+    an unfolding.
     """
     n = T.shape[-1]
     best, where = np.full(len(T), -1.0), np.zeros(T.shape)
@@ -260,7 +268,7 @@ def trilinear_norm(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Bodies:
-    """Ten parameters (nbodies, 10) a body: nominal, of heavier bodies, and half the intervals."""
+    """Inertial parameters (nbodies, 10): nominal, of the heavier bodies, and half the width of the intervals."""
 
     nominal: np.ndarray
     heavier: np.ndarray
@@ -272,9 +280,9 @@ class Bodies:
 
 
 def bodies_of(robot: Mechanism, parameters: float | tuple[ArrayLike, ArrayLike] | None) -> Bodies:
-    """The robot's bodies with their parameters in intervals: None, a relative error, or (lower, upper)."""
+    """Return the robot's bodies with parameters in intervals: None, a relative error, or (lower, upper)."""
     nominal, deviation = _interval(robot, parameters)
-    # of a thin rod or a point P >= 0 but for rounding
+    # for thin rods and point masses P >= 0 holds only up to rounding
     lacking = np.maximum(-2.0 * np.linalg.eigvalsh(inertia.pseudo(nominal))[:, 0], 0.0)
     heavier = nominal + inertia.from_pseudo(lacking[:, None, None] * np.eye(4))
     if deviation.any():
@@ -304,7 +312,7 @@ def _interval(robot: Mechanism, parameters) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _majorant(pi: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    """The parameters of sum_p d_p |E_p|."""
+    """Return the parameters of sum_p d_p |E_p|."""
     center, radius = _measure(pi)
     to_own = np.eye(4)  # coordinates x -> (x - center) / radius
     to_own[:3] /= radius
@@ -318,7 +326,7 @@ def _majorant(pi: np.ndarray, deviation: np.ndarray) -> np.ndarray:
 
 
 def _measure(pi: np.ndarray) -> tuple[np.ndarray, float]:
-    """A body's centre of mass and radius of gyration; the origin and 1 m where it has none."""
+    """Return a body's centre of mass and radius of gyration, or the origin without mass and 1 m for a zero radius."""
     if pi[0] <= 0.0:
         return np.zeros(3), 1.0
     gyration = np.sqrt(max(np.trace(inertia.com_tensor(pi)), 0.0) / (2.0 * pi[0]))

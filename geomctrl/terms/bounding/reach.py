@@ -1,16 +1,16 @@
-"""How far bodies reach: bounds of first moments about joints' axes that hold at every configuration.
+"""Reach of bodies: bounds of first moments about joint axes that hold at every configuration.
 
-A velocity coordinate k of body b moves the point x of any body it carries with h w + w x (x - p) for unit rate, w being
-its axis through p and h its pitch, or with the constant v where it does not turn. What is needed of the bodies carried
-is how far they reach from the axis. On the way from body to body every joint j has points x_j that its turning leaves
-where they are: all of a revolute joint's axis. With masses m_i, M_j of the subtree that j carries, the first moment
+A velocity coordinate k of body b moves the points x of all bodies in its subtree with h w + w x (x - p) for unit rate,
+where w is its axis through p and h its pitch, or with a constant v if it does not rotate. The bounds need the distances
+of these bodies from the axis. Each joint j between them has points x_j that its rotation does not move, for a revolute
+joint all points of its axis. With masses m_i of bodies and M_j of the subtree of j, the first moment
 
     sum_i m_i (c_i - p) = sum_i ( m_i c_i + sum_children j M_j x_j - M_i x_i )
 
-is a sum of vectors constant in a body each, so that the triangle inequality bounds it, whatever the choice of the x_j
-on their axes; a good one is found by least squares with weights. As long as joints on the way turn about the same
-direction as k, or slide, only what lies across that direction counts. A joint that slides by at most d from the middle
-of its range adds M_j d.
+is a sum of vectors that are constant in one body each. The triangle inequality bounds it for any choice of the x_j on
+their axes; weighted least squares finds a good choice. As long as the joints in between rotate about the same direction
+as k, or slide, only the components normal to this direction count. A joint that slides by at most d from the middle of
+its range adds M_j d.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Mechanism
 
-PARALLEL = 1e-12  # sine of the angle between directions that count as one
-MARGIN = 1e-11  # of the sizes of the vectors summed: far above rounding and what PARALLEL lets pass
+PARALLEL = 1e-12  # sine of the angle below which directions count as parallel
+MARGIN = 1e-11  # relative to the sizes of the summed vectors: far above rounding and the effect of PARALLEL
 ITERATIONS = 12
 
 
@@ -45,10 +45,10 @@ class Field(NamedTuple):
 
 
 class Link(NamedTuple):
-    """How a joint hangs its body on its parent: y in the body is R y + p in the parent, in the middle of its slide.
+    """Position of a body in its parent in the middle of the joint's sliding range: R y + p for a point y of the body.
 
-    point + free s, any s: what its turning leaves where it is, in the body's frame. slide: half the way it slides.
-    direction: what it turns about, zero if it does not turn, None if about several.
+    point + free s, for any s: points that a rotation of the joint does not move, in the body's frame. slide: half of
+    the sliding range. direction: axis of rotation; zero if the joint does not rotate, None for several axes.
     """
 
     R: np.ndarray
@@ -60,7 +60,7 @@ class Link(NamedTuple):
 
 
 def fields_of(robot: Mechanism) -> list[Field]:
-    """The velocity coordinates of all joints."""
+    """Return the fields of all velocity coordinates."""
     out = []
     for i, joint in enumerate(robot.joints):
         for S in joint.S.T:
@@ -74,7 +74,7 @@ def fields_of(robot: Mechanism) -> list[Field]:
 
 
 def _link(robot: Mechanism, i: int, lower: np.ndarray, upper: np.ndarray) -> Link:
-    """Joint i with a parent that moves."""
+    """Return the link of joint i, whose parent is not the world."""
     joint, M = robot.joints[i], robot.placements[i]
     R, p = M[:3, :3], M[:3, 3]
     if joint.kind == "spherical":
@@ -99,12 +99,12 @@ def _link(robot: Mechanism, i: int, lower: np.ndarray, upper: np.ndarray) -> Lin
 
 
 def _hats(w: np.ndarray) -> np.ndarray:
-    """The matrix of x -> w_c x x for columns w_c, one below the other: a point that a joint leaves has it = -v_c."""
+    """Return the matrix of x -> w_c x x for columns w_c, one below the other; it is -v_c for points at rest."""
     return np.vstack([np.cross(c, np.eye(3)).T for c in w.T])
 
 
 class Reach:
-    """Bounds that hold for the joints' whole turns and for slides within [lower, upper] (nv,)."""
+    """Bounds for full turns of rotating joints, and for sliding joints within [lower, upper] (nv,)."""
 
     def __init__(self, robot: Mechanism, lower: np.ndarray, upper: np.ndarray):
         self.robot, self.fields = robot, fields_of(robot)
@@ -120,8 +120,10 @@ class Reach:
             self.paths.append([*(self.paths[p] if p >= 0 else []), *range(own.start, own.stop)])
 
     def moment(self, k: int, masses: np.ndarray, firsts: np.ndarray) -> float:
-        """A bound of |h w M + w x sum_i (first_i - m_i p)| over the bodies that coordinate k carries, first_i = m_i c_i
-        in body i's frame; of |v| M where k does not turn. M: the sum of their masses."""
+        """Bound |h w M + w x sum_i (first_i - m_i p)| over the bodies that coordinate k moves, with total mass M.
+
+        first_i = m_i c_i is in body i's frame. If k does not rotate, the bound is that of |v| M.
+        """
         field, M = self.fields[k], float(sum(masses[i] for i in self.subtrees[self.fields[k].body]))
         if field.turning == 0.0:
             return float(np.linalg.norm(field.v)) * M * (1.0 + MARGIN)
@@ -129,7 +131,7 @@ class Reach:
         return field.turning * float(np.hypot(field.pitch * M, distance)) * (1.0 + MARGIN)
 
     def _across(self, field: Field, masses: np.ndarray, firsts: np.ndarray) -> float:
-        """The same for the part across the axis, for unit w."""
+        """Bound |w x sum_i (first_i - m_i p)| for unit w."""
         carried = masses.copy()
         for i in sorted(self.subtrees[field.body], reverse=True):
             if i != field.body:
@@ -142,7 +144,7 @@ class Reach:
         A, b, size, slides = np.zeros((len(bodies), 3, columns)), np.zeros((len(bodies), 3)), 0.0, 0.0
         directions: dict[int, np.ndarray | None] = {
             field.body: field.w / field.turning
-        }  # None: no longer the axis' own
+        }  # the axis in each body's frame; None if a joint in between changes it
         for row, i in enumerate(bodies):
             out = field.point if i == field.body else self.links[i].point
             b[row] = firsts[i] - carried[i] * out
@@ -166,12 +168,11 @@ class Reach:
 
     @cached_property
     def speeds(self) -> np.ndarray:
-        """r (nbodies, nv): bounds of the speed of body i's centre of mass for unit rate of coordinate k; 0 if k does
-        not carry it."""
+        """r (nbodies, nv): bounds of the speed of body i's centre of mass for unit rate of coordinate k, or 0."""
         return self.speeds_of(np.nan_to_num(inertia.com(self.robot.parameters)))
 
     def speeds_of(self, points: np.ndarray) -> np.ndarray:
-        """The same for other points (nbodies, 3), in body frames."""
+        """Return `speeds` for other points (nbodies, 3), in body frames."""
         r = np.zeros((self.robot.nbodies, self.robot.nv))
         for i, path in enumerate(self.paths):
             masses, firsts = np.zeros(self.robot.nbodies), np.zeros((self.robot.nbodies, 3))
@@ -182,12 +183,12 @@ class Reach:
 
     @cached_property
     def rates(self) -> np.ndarray:
-        """|w| (nv,): how fast bodies turn for unit rate of a coordinate."""
+        """|w| (nv,): angular speed of bodies for unit rate of a coordinate."""
         return np.array([f.turning for f in self.fields])
 
 
 def _still(a: np.ndarray | None, link: Link) -> np.ndarray | None:
-    """The direction a of the parent's frame in the child's, if the joint leaves it where it is."""
+    """Return the direction a of the parent's frame in the child's frame; None if the joint changes it."""
     if a is None or link.direction is None:
         return None
     inside = link.R.T @ a
@@ -195,7 +196,7 @@ def _still(a: np.ndarray | None, link: Link) -> np.ndarray | None:
 
 
 def _sum_of_norms(A: np.ndarray, b: np.ndarray, size: float) -> float:
-    """sum_i |A_i s + b_i| for a good s: least squares with weights 1 / |A_i s + b_i|, again and again."""
+    """Bound the minimum over s of sum_i |A_i s + b_i|, by least squares with repeated weights 1 / |A_i s + b_i|."""
     if A.shape[2] == 0 or not A.any():
         return float(np.linalg.norm(b, axis=1).sum()) + MARGIN * size
     weights, best, small = np.ones(len(b)), np.inf, 1e-9 * (size + float(np.abs(A).max()))
