@@ -188,7 +188,7 @@ def _norm(A: np.ndarray) -> np.ndarray:
 
 
 def _trilinear_above(T: np.ndarray, enough: np.ndarray) -> np.ndarray:
-    """Return bounds of the norms of T (batch, n, n, n): those of unfoldings, or of the polytope where above `enough`."""
+    """Return bounds of the norms of T (batch, n, n, n): by unfoldings, or by the polytope above `enough`."""
     n = T.shape[-1]
     unfolded = [np.moveaxis(T, axis, 1).reshape(len(T), n, n * n) for axis in (1, 2, 3)]
     bounds = np.min([_norm(x) for x in unfolded], axis=0)

@@ -18,8 +18,8 @@ For inertial parameters in intervals pi_p +- d_p, J_k = sum_p pi_p E_p is betwee
 W_p >= +-E_p. If E_p >= 0 (mass, moments of inertia), W_p = E_p. The other E_p couple two projections P and P' of a
 twist; there W_p = a P + b P' with a b >= 1, and a and b are variables of the program.
 
-The solution is verified: t is corrected by the smallest eigenvalues of the inequalities at the solver's t and X_k, times
-bounds of the sizes of twists. Errors of the solver therefore weaken the bound but do not invalidate it.
+The solution is verified: t is corrected by the smallest eigenvalues of the inequalities at the t and X_k of the solver,
+times bounds of the sizes of twists. Errors of the solver therefore weaken the bound but do not invalidate it.
 """
 
 from __future__ import annotations
