@@ -38,8 +38,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.lie import se3
 from geomctrl.mechanism import inertia
-from geomctrl.mechanism.mechanism import Mechanism, require_free_joints
-from geomctrl.mechanism.states import as_batch
+from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.terms.kinematics import jacobian, jacobian_rate, pose
 
 from .blocks import ad, mul, transpose
@@ -52,7 +51,7 @@ from .exponentials import (
     product_of_exponentials,
     require_one_dof,
 )
-from .factored import at_rest, factors, mass_matrix
+from .factored import at_rest, factors, mass_matrix, states
 
 __all__ = [
     "ProductOfExponentials",
@@ -217,7 +216,7 @@ def lagrange(robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.n
     -------
     ndarray, shape (..., nv)
     """
-    v, a = _checked(robot, q=q, v=v, a=a)[1:]
+    v, a = states(robot, q=q, v=v, a=a)[1:]
     f = factors(robot, q, v)
     J, b = f.G @ f.S, -transpose(f.ad_V_dual)
     half = transpose(J) @ f.J @ f.G @ f.ad_Sv @ f.Gamma @ J
@@ -252,7 +251,7 @@ def euler_jourdain(
         Joint torques and forces [N m, N].
     """
     external = {} if f_ext is None else {"f_ext": f_ext}
-    v, a, *F = _checked(robot, q=q, v=v, a=a, **external)[1:]
+    v, a, *F = states(robot, q=q, v=v, a=a, **external)[1:]
     f = factors(robot, q, v)
     J = f.G @ f.S
     acceleration = mul(J, a) + mul(f.G @ f.ad_Sv @ f.Gamma, f.V)  # (10)
@@ -280,7 +279,7 @@ def spatial_momenta(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     ndarray, shape (..., nbodies, 6)
         Angular [N m s], then linear momentum [N s] of each body.
     """
-    q, v = _checked(robot, q=q, v=v)
+    q, v = states(robot, q=q, v=v)
     rows = [
         mul(M @ J, v) for M, J in ((_spatial_inertia(robot, q, i), _spatial(robot, q, i)) for i in range(robot.nbodies))
     ]
@@ -306,7 +305,7 @@ def momentum_form(robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike) ->
     ndarray, shape (..., nv)
         Joint torques and forces [N m, N].
     """
-    q, v, a = _checked(robot, q=q, v=v, a=a)
+    q, v, a = states(robot, q=q, v=v, a=a)
     tau = robot.armature * a
     for i in range(robot.nbodies):
         M, J = _spatial_inertia(robot, q, i), _spatial(robot, q, i)
@@ -318,13 +317,6 @@ def momentum_form(robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike) ->
 
 
 # --- parts -------------------------------------------------------------------------------------------------------
-
-
-def _checked(robot: Mechanism, **arguments: ArrayLike) -> list[np.ndarray]:
-    """Return the arguments as arrays with their leading axes; raise ArgumentError for invalid ones."""
-    require_free_joints("closed forms", robot)
-    lead, arrays = as_batch(robot, **arguments)
-    return [x.reshape(*lead, *x.shape[1:]) for x in arrays]
 
 
 def _spatial(robot: Mechanism, q, i: int) -> np.ndarray:

@@ -269,14 +269,10 @@ def _change_rate(T: np.ndarray, V: np.ndarray, source: str, target: str) -> np.n
 
 def from_body(T: np.ndarray, target: str) -> np.ndarray:
     """Return A with V_target = A V^b."""
-    R, one, zero = T[..., :3, :3], eye3(T), zero3(T)
     if target == "spatial":
         return se3.Ad_of(T)  # (99)
-    if target == "hybrid":
-        return blocks(R, zero, zero, R)  # (98)
-    if target == "mixed":
-        return blocks(one, zero, zero, R)  # (100)
-    return blocks(one, zero, zero, one)
+    R, one, zero = T[..., :3, :3], eye3(T), zero3(T)
+    return blocks(R if target == "hybrid" else one, zero, zero, one if target == "body" else R)  # (98), (100)
 
 
 def to_body(T: np.ndarray, source: str) -> np.ndarray:
@@ -286,14 +282,10 @@ def to_body(T: np.ndarray, source: str) -> np.ndarray:
 
 def from_body_rate(T: np.ndarray, V_b: np.ndarray, target: str) -> np.ndarray:
     """Return the time derivative of `from_body`, with Rdot = R [w] and d/dt Ad_T = Ad_T ad_V."""
-    R_rate, zero = T[..., :3, :3] @ so3.hat(V_b[..., :3]), zero3(T)
     if target == "spatial":
         return se3.Ad_of(T) @ se3.ad(V_b)
-    if target == "hybrid":
-        return blocks(R_rate, zero, zero, R_rate)
-    if target == "mixed":
-        return blocks(zero, zero, zero, R_rate)
-    return blocks(zero, zero, zero, zero)
+    R_rate, zero = T[..., :3, :3] @ so3.hat(V_b[..., :3]), zero3(T)
+    return blocks(R_rate if target == "hybrid" else zero, zero, zero, zero if target == "body" else R_rate)
 
 
 # --- arrays ------------------------------------------------------------------------------------------------------

@@ -90,10 +90,8 @@ def product_of_exponentials(robot: Mechanism, q: ArrayLike) -> ProductOfExponent
     n, lead, dtype = robot.nbodies, q.shape[:-1], np.result_type(q, float)
     A, D, Q = np.zeros((6 * n, robot.nv)), np.zeros((6 * n, 6 * n)), np.zeros((6 * n, 6 * n))
     L, F = np.zeros((*lead, 6 * n, 6 * n), dtype), np.zeros((*lead, n, 4, 4), dtype)
-    home = np.empty((n, 4, 4))
-    for i, (p, joint) in enumerate(zip(robot.parents, robot.joints)):
+    for i, (p, joint, M) in enumerate(zip(robot.parents, robot.joints, _home_poses(robot))):
         b = slice(6 * i, 6 * i + 6)
-        M = home[i] = robot.placements[i] if p < 0 else home[p] @ robot.placements[i]
         A[b, robot.v_slices[i]] = se3.Ad_of(M) @ joint.S
         D[b, b] = inertia.spatial(inertia.transform(M, robot.parameters[i]))  # (44)
         Q[b, b] = se3.Ad_of(M)

@@ -377,7 +377,7 @@ def _accelerations(f: Factors, a: np.ndarray, V: np.ndarray, V_0: np.ndarray, A_
 
 def states(robot: Mechanism, **arguments: ArrayLike) -> list[np.ndarray]:
     """Return the arguments as arrays of doubles or of complex numbers; raise ArgumentError for invalid ones."""
-    require_free_joints("the factored form", robot)
+    require_free_joints("closed forms", robot)
     arrays = {name: _double(name, x) for name, x in arguments.items()}
     as_batch(robot, **{name: np.real(x) for name, x in arrays.items()})
     return list(arrays.values())

@@ -193,10 +193,8 @@ def mass_matrix_rate_of_body(
     pi, T, V = checked_together(parameters=parameters, T=T, V=V)
     representation_number(representation)
     back = to_body(T, representation)
-    M, K = (
-        convert_inertia(T, inertia.spatial(pi), "body", representation),
-        from_body_rate(T, mul(back, V), representation),
-    )
+    M = convert_inertia(T, inertia.spatial(pi), "body", representation)
+    K = from_body_rate(T, mul(back, V), representation)
     return -transpose(K @ back) @ M - M @ K @ back
 
 
