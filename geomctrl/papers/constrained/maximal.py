@@ -21,9 +21,7 @@ from scipy.sparse import coo_array, csr_array
 
 from geomctrl.arguments import block_diagonal, checked, number, require_rotation, shown
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.kernels import maximal
 from geomctrl.kernels import maximal as kernels
-from geomctrl.kernels import maximal as row_kernels
 from geomctrl.lie import se3
 from geomctrl.lie.groups import SE3, Product, Rn, SO3xR3
 from geomctrl.mechanism import inertia as _inertia
@@ -346,7 +344,7 @@ class ConstrainedSystem(Index1System):
         J = np.zeros((m, self._row_bodies.shape[1], 6))
         g, gdot, bias = np.empty((3, m))
         kernels.unpack(_contiguous(y), self._layout, frames, V)
-        row_kernels.evaluate_rows(frames, V, self._table.index, self._table.data, J, g, gdot, bias)
+        kernels.evaluate_rows(frames, V, self._table.index, self._table.data, J, g, gdot, bias)
         for c, rows, numbers in self._table.users:
             evaluate_user(self.constraints[c], rows, numbers, frames, V, J, g, gdot, bias)
         return _Rows(frames, V, J, g, gdot, bias, *([np.empty(0)] * 3))
@@ -355,13 +353,13 @@ class ConstrainedSystem(Index1System):
         rows = self._evaluate(y)
         JM, L, d = np.empty(rows.J.shape), np.empty(self._size), np.empty(self._m)
         layout = self._pairs, self._first, self._start
-        maximal.factorise_rows(rows.J, self._row_bodies, self._M_inv, *layout, REDUNDANT, JM, L, d)
+        kernels.factorise_rows(rows.J, self._row_bodies, self._M_inv, *layout, REDUNDANT, JM, L, d)
         return rows._replace(JM=JM, L=L, d=d)
 
     def _least(self, rows, right):
         lam, x = right.copy(), np.zeros(rows.V.shape)
-        maximal.solve_rows(rows.L, rows.d, self._first, self._start, lam)
-        maximal.add_reactions(rows.JM, self._row_bodies, lam, x)
+        kernels.solve_rows(rows.L, rows.d, self._first, self._start, lam)
+        kernels.add_reactions(rows.JM, self._row_bodies, lam, x)
         return x, lam
 
     def _null(self, rows):
@@ -374,14 +372,14 @@ class ConstrainedSystem(Index1System):
         null = np.zeros((self._m, len(dropped)))
         for column, k in zip(null.T, dropped):
             z = -gram[:, [k]].toarray().ravel()
-            maximal.solve_rows(rows.L, rows.d, self._first, self._start, z)
+            kernels.solve_rows(rows.L, rows.d, self._first, self._start, z)
             column[:] = z
             column[k] = 1.0
         return null
 
     def _row_rates(self, rows, x):
         out = np.empty(self._m)
-        row_kernels.row_rates(rows.J, self._row_bodies, x, out)
+        kernels.row_rates(rows.J, self._row_bodies, x, out)
         return out
 
     def _free(self, t, rows):
