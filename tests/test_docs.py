@@ -153,7 +153,6 @@ def kept(tmp_path, capsys):
     from benchmarks.collect import main
     from lib.results import Results
 
-
     def keep(quick=False, name="dynamics", ratio=0.25):
         results, robot = Results(name), gc.models.two_link()
         results.peers("single calls", robot, "mass_matrix", ratio * 4e-6, {"crba": 4e-6})
@@ -353,7 +352,7 @@ COMPARING = {"comparison.md"}  # says what other libraries do on GPUs
 
 def test_who_names_a_gpu_says_that_none_has_run_it():
     """Delete this test when `tests/compiler/test_on_gpu.py` has passed on a GPU."""
-    root = Path(geomctrl.__file__).parent
+    root = Path(gc.__file__).parent
     texts = {path: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *PAGES]}
     modules = [path for path in sorted(root.rglob("*.py")) if not path.name.startswith("__")]
     texts |= {path: path.read_text(encoding="utf-8") for path in modules}

@@ -71,7 +71,7 @@ def test_every_name_is_where_the_table_says():
         module = import_module(f"geomctrl.{name}")  # as in `from geomctrl.references import Spline`
         assert getattr(geomctrl, name) is import_module(f"geomctrl.{path}") is module
         assert module.__spec__.name == module.__name__ == f"geomctrl.{path}"
-    with pytest.raises(ModuleNotFoundError, match="No module named 'geomctrl.guess'"):
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'geomctrl\.guess'"):
         import_module("geomctrl.guess")
 
 
