@@ -218,6 +218,11 @@ def test_the_residual_of_skewness_is_what_it_says(form):
     assert (result > 1e-3) == (form == "plain")
     assert skew_residual(M.tolist(), Mdot.T, 0.5 * Mdot, v) < 1e-15
     assert skew_residual(M, Mdot, np.full_like(C, np.nan), v) == np.inf
+    for bad, entry in zip((np.nan, np.inf, -np.inf), ((0, 1), (1, 0), (1, 1))):  # a single entry, on either side
+        for k in (1, 2):
+            arrays = [M.copy(), Mdot.copy(), C.copy()]
+            arrays[k][entry] = bad
+            assert skew_residual(*arrays, v) == np.inf
     assert skew_residual(0.0 * M, 0.0 * M, 0.0 * C, v) == 0.0
     if form != "plain":
         law = law_of(FLOATING, form=form)
