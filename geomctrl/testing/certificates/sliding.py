@@ -16,6 +16,7 @@ from geomctrl.robot import Robot
 from geomctrl.terms.bounding.inertia_extremes import inverse_diagonal as largest_inverses
 from geomctrl.terms.bounding.quantities import bodies_of
 from geomctrl.terms.bounding.reach import Reach
+from geomctrl.terms.dynamics import mass_matrix
 
 from .equations import Equations
 from .forms import comparison, inverse_diagonal
@@ -64,6 +65,6 @@ def inverse_masses(e: Equations, box: Boxes, robot: Robot) -> np.ndarray:
     reach = np.abs(A) @ (0.5 * (high - low)) * (1.0 + MARGIN) + MARGIN
     lo, hi = (x[0, e.robots].reshape(-1, 10) for x in (box.p_lo, box.p_hi))
     off = MARGIN * 1e-3 * np.abs([lo, hi]).max(0) * (lo < hi)
-    bodies, size = bodies_of(tree, (lo - off, hi + off)), float(np.trace(tree.mass_matrix(middle)))
+    bodies, size = bodies_of(tree, (lo - off, hi + off)), float(np.trace(mass_matrix(tree, middle)))
     squares = largest_inverses(tree, bodies, Reach(tree, middle - reach, middle + reach), size)
     return np.array([squares[(own == A).all(1)].min() for own in np.eye(e.n)])
