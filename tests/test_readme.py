@@ -118,7 +118,7 @@ def test_python_in_the_page_about_excitation_runs(tmp_path, monkeypatch, capsys)
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(compile(block, "docs/how-to/excitation.md", "exec"), space)
     assert "closest to keep-out boxes" in capsys.readouterr().out
-    assert np.array_equal(space["q"][0], space["q"][-1]), "the motion can be repeated"
+    assert np.allclose(space["q"][0], space["q"][-1], rtol=0.0, atol=1e-8), "the motion can be repeated"
     (tmp_path / "cell.toml").write_text(re.findall(r"```toml\n(.*?)```", text, re.DOTALL)[0])
     load_surroundings(tmp_path / "cell.toml", space["robot"])
 
