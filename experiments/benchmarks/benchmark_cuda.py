@@ -24,14 +24,13 @@ import ctypes
 import sys
 import time
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import geomctrl as gc
-from geomctrl import interop, models
+from geomctrl import models
 from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.compiler.kernel_traces import structure, trace
 from geomctrl.terms.gpu import CudaFunction
@@ -40,6 +39,7 @@ from geomctrl.tracing.backends import gpu
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.results import Results
 from lib.script import Quick, run_script
+from lib.warp_peer import warp_peer
 
 TERMS = (
     "inverse_dynamics", "mass_matrix", "forward_dynamics", "inverse_dynamics_derivatives",
@@ -109,7 +109,7 @@ def peaks(device: Any) -> tuple[float, dict[str, float]]:
 def table(robot: gc.Robot, term: str, batches: list[int], seconds: float) -> list[str]:
     """Print and keep the rows of a term. Returns what misses its goal or its bound."""
     functions, bad = {precision: robot.to_cuda(term, precision=precision) for precision in TYPES}, []
-    peer = warp_peer(robot, term)
+    peer = warp_peer(robot, term, ROUNDS)
     print(f"\n{robot.name}, {term}: us a batch, error")
     print(
         f"{'batch':>9}"
@@ -126,7 +126,12 @@ def table(robot: gc.Robot, term: str, batches: list[int], seconds: float) -> lis
             row[f"{precision}_error"] = error(robot, term, arguments, batch.results())
             if not row[f"{precision}_error"] <= BOUNDS[precision]:
                 bad.append(f"{term}, {n} states, {precision}: error {row[f'{precision}_error']:.1e}")
-        theirs = peer(*states(robot, functions["float"].inputs, n, np.float32), seconds) if peer else {}
+        theirs = {}
+        if peer:
+            arguments = states(robot, functions["float"].inputs, n, np.float32)
+            theirs["mujoco_warp_us"], y = peer(arguments, seconds)
+            if y is not None:
+                theirs["mujoco_warp_error"] = error(robot, term, arguments, [(y, y)])
         row |= theirs
         cells = [
             f"{row[f'{p}_resident_us']:17.1f}{row[f'{p}_transfers_us']:11.1f}{row[f'{p}_error']:9.0e}" for p in TYPES
@@ -237,75 +242,6 @@ def error(
         np.abs(y[rows] - z).max() / np.abs(z).max() for pair, z in zip(results, expected, strict=True) for y in pair
     ]
     return float(np.max(errors))  # nan if one is
-
-
-def warp_peer(robot: gc.Robot, term: str) -> Callable[..., dict[str, float]] | None:
-    """f(q, v, x, seconds) -> time and error of MuJoCo Warp; None if it is not installed or has no such function."""
-    try:
-        mjw, wp = import_module("mujoco_warp"), import_module("warp")
-    except ImportError:
-        return None
-    if term not in TERMS[:3]:
-        return None
-    disabled = import_module("mujoco").mjtDisableBit
-    mj = interop.to_mujoco_model(robot)
-    mj.opt.disableflags |= int(disabled.mjDSBL_CONSTRAINT) | int(disabled.mjDSBL_CONTACT)
-
-    def timed(q: np.ndarray, *rest: Any) -> dict[str, float]:
-        *others, seconds = rest
-        model, data = mjw.put_model(mj), mjw.make_data(mj, nworld=len(q))
-        data.qpos.assign(q)
-        for array, x in zip((data.qvel, data.qfrc_applied if term == "forward_dynamics" else data.qacc), others):
-            array.assign(x)
-
-        def work() -> None:
-            if term == "forward_dynamics":
-                mjw.forward(model, data)
-                return
-            mjw.kinematics(model, data)
-            mjw.com_pos(model, data)
-            if term == "mass_matrix":
-                mjw.crb(model, data)
-                return
-            mjw.com_vel(model, data)
-            mjw.rne(model, data, flg_acc=True)
-
-        row = {"mujoco_warp_us": 1e6 * warp_seconds(wp, work, seconds)}
-        if term != "mass_matrix":  # its matrix is sparse
-            y = (data.qacc if term == "forward_dynamics" else data.qfrc_bias).numpy()
-            row["mujoco_warp_error"] = error(robot, term, [q, *others], [(y, y)])
-        return row
-
-    return timed
-
-
-def warp_seconds(wp: Any, work: Callable[[], None], seconds: float) -> float:
-    """Time of work on Warp's device: on a GPU a captured graph between two events, otherwise by the host's clock."""
-    work()
-    wp.synchronize()
-    on_gpu = wp.get_device().is_cuda
-    if on_gpu:
-        with wp.ScopedCapture() as capture:
-            work()
-    run = (lambda: wp.capture_launch(capture.graph)) if on_gpu else work
-    begun = time.perf_counter()
-    run()
-    wp.synchronize()
-    repetitions = max(1, int(seconds / ROUNDS / max(time.perf_counter() - begun, 1e-5)))
-    best = np.inf
-    for _ in range(ROUNDS):
-        first, last = (wp.Event(enable_timing=True) if on_gpu else None for _ in range(2))
-        begun = time.perf_counter()
-        if on_gpu:
-            wp.record_event(first)
-        for _ in range(repetitions):
-            run()
-        if on_gpu:
-            wp.record_event(last)
-        wp.synchronize()
-        spent = 1e-3 * wp.get_event_elapsed_time(first, last) if on_gpu else time.perf_counter() - begun
-        best = min(best, spent / repetitions)
-    return best
 
 
 # --- closed loops ----------------------------------------------------------------------------------------------------

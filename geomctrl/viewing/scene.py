@@ -158,6 +158,15 @@ def all_poses(robot: Mechanism, q: np.ndarray) -> np.ndarray:
     return np.stack([poses(robot, q, name) for name in robot.body_names], axis=-3)
 
 
+def movie(robot: Mechanism, run: Any, rate: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Poses (n, nbodies, 4, 4) of a run and of its desired motion, `rate` a second, and the path (n, 3)."""
+    times = np.linspace(0.0, run.t[-1], max(2, round(run.t[-1] * rate)))
+    rows = np.searchsorted(run.t, times).clip(0, len(run.t) - 1)
+    desired = run.q if run.desired is None else run.desired.q
+    path = poses(robot, run.q[rows], end_effector(robot))[:, :3, 3]
+    return all_poses(robot, run.q[rows]), all_poses(robot, desired[rows]), path
+
+
 def place(handle: Any, T: np.ndarray) -> None:
     handle.position = tuple(T[:3, 3])
     handle.wxyz = tuple(np.roll(Rotation.from_matrix(T[:3, :3]).as_quat(), 1))

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from geomctrl.errors import GeomctrlError
-from geomctrl.terms.kinematics import poses
 
 from .live import RATE
-from .scene import GHOST, Scene, all_poses, end_effector
+from .scene import GHOST, Scene, all_poses, movie
 from .server import serve, stop
 
 SLIDER_STEP = 0.002  # of a slider from 0 to 1
@@ -46,7 +45,7 @@ class TuningPage:
         self.robot = session.controls.plant.robot
         self.drawn = 0  # outcomes that are on the page
         self._lock, self._closed = threading.RLock(), threading.Event()
-        self._movie: tuple[np.ndarray, np.ndarray] | None = None
+        self._movie: list[np.ndarray] | None = None  # poses of the robot and of the desired one
         self._run: Any = None  # a run whose robot is not drawn yet
         self._frame = 0
         self._server: Any = serve(port, token)
@@ -140,10 +139,8 @@ class TuningPage:
             self._curves = gui.add_folder("curves")
             self._measures = gui.add_html("")
         with panel.add_tab("edges"):
-            self._x, self._y = (
-                gui.add_dropdown("control", keys),
-                gui.add_dropdown("and", keys, initial_value=keys[min(1, len(keys) - 1)]),
-            )
+            self._x = gui.add_dropdown("control", keys)
+            self._y = gui.add_dropdown("and", keys, initial_value=keys[min(1, len(keys) - 1)])
             self._search = gui.add_button_group("find", ("edge", "map"))
             self._search.on_click(lambda event: self._find(event.target.value))
             self._message, self._map = gui.add_markdown(""), gui.add_folder("map")
@@ -327,11 +324,7 @@ class TuningPage:
         with self._lock:
             run, self._run, path = self._run, None, None
         if run is not None:
-            times = np.linspace(0.0, run.t[-1], max(2, round(run.t[-1] * RATE)))
-            rows = np.searchsorted(run.t, times).clip(0, len(run.t) - 1)
-            desired = run.q if run.desired is None else run.desired.q
-            self._movie = all_poses(self.robot, run.q[rows]), all_poses(self.robot, desired[rows])
-            path = poses(self.robot, run.q[rows], end_effector(self.robot))[:, :3, 3]
+            *self._movie, path = movie(self.robot, run, RATE)
         if self._movie is not None:
             actual, desired = self._movie
             if self._frame >= len(actual):

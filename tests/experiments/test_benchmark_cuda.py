@@ -18,7 +18,7 @@ def cuda(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(benchmark_cuda, "RESULTS", Results("cuda"))
     monkeypatch.setattr(benchmark_cuda, "GOALS", {})
-    monkeypatch.setattr(benchmark_cuda, "warp_peer", lambda robot, term: None)  # has a device of its own
+    monkeypatch.setattr(benchmark_cuda, "warp_peer", lambda *arguments: None)  # has a device of its own
     return install(monkeypatch, FakeCuda())
 
 

@@ -1,5 +1,7 @@
 """The page of `gc.tune` without a browser: bad arguments, what its handles show, closing."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -71,3 +73,26 @@ def test_sliders_drive_the_session_and_the_page_shows_its_results(tmp_path):
     finally:
         page.close()
     assert repr(page) == "<TuningPage, closed>"
+
+
+def test_the_robot_is_drawn_at_the_time_of_the_slider_with_its_path(tmp_path):
+    page = gc.tune(ROBOT, LAW, t_end=0.2, port=0, out=tmp_path)
+    try:
+        assert page.session.wait(120)
+        page._playing.value, run = False, page.session.outcome.run
+        while page._run is not None:  # until the thread has drawn it
+            time.sleep(0.02)
+        shown, paths = [], []
+        page._scene.show = lambda actual, desired: shown.append((actual, desired))
+        page._scene.trail = paths.append
+        page._draw(page.session.outcome)
+        page._time.value = 1.0
+        while not (shown and paths):
+            time.sleep(0.02)
+        for poses, q in zip(shown[-1], (run.q[-1], run.desired.q[-1])):
+            np.testing.assert_allclose(poses, [ROBOT.pose(q, name) for name in ROBOT.body_names], atol=1e-12)
+        for end, q in zip(paths[0][[0, -1]], run.q[[0, -1]]):
+            angles = np.cumsum(q)  # of links of 1 m
+            np.testing.assert_allclose(end, [np.cos(angles).sum(), 0.0, np.sin(angles).sum()], atol=1e-12)
+    finally:
+        page.close()
