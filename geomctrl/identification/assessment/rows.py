@@ -40,7 +40,7 @@ class Motion:
         """x (n, .) with the low-pass of the torques."""
         if self.low_pass is None or not x.size:
             return x
-        key = self.low_pass, hashlib.sha256(np.ascontiguousarray(x)).digest()
+        key = self.low_pass, hashlib.sha256(x.tobytes()).digest()
         if key in self._passed:
             return self._passed[key]
         passed = np.concatenate([filters.low_pass(x[s], *self.low_pass) for s in self.stretches])

@@ -61,8 +61,10 @@ def keeps_clearance(clearances: Clearances, limits: Limits, trajectory: Trajecto
     t = np.linspace(0.0, trajectory.duration, FINE_SAMPLES)
     q, v, _ = trajectory.at(t)
     d = clearances.values(q)
-    t0, t1, d0, d1, v0, v1 = t[:-1], t[1:], d[:-1], d[1:], np.abs(v[:-1]), np.abs(v[1:])
+    start: list[np.ndarray] = [t[:-1], d[:-1], np.abs(v[:-1])]  # of intervals: time, distances, speeds
+    end: list[np.ndarray] = [t[1:], d[1:], np.abs(v[1:])]
     for _ in range(MAX_HALVINGS):
+        (t0, d0, v0), (t1, d1, v1) = start, end
         if min(d0.min(initial=np.inf), d1.min(initial=np.inf)) < least:
             return False
         h = (t1 - t0)[:, None]
@@ -72,12 +74,11 @@ def keeps_clearance(clearances: Clearances, limits: Limits, trajectory: Trajecto
             return True
         if open_.sum() > MAX_INTERVALS:
             return False
-        t0, t1, d0, d1, v0, v1 = (x[open_] for x in (t0, t1, d0, d1, v0, v1))
-        middle = 0.5 * (t0 + t1)
-        q, v, _ = trajectory.at(middle)
-        d, v = clearances.values(q), np.abs(v)
-        t0, t1 = np.concatenate((t0, middle)), np.concatenate((middle, t1))
-        d0, d1, v0, v1 = (np.concatenate(x) for x in ((d0, d), (d, d1), (v0, v), (v, v1)))
+        start, end = [x[open_] for x in start], [x[open_] for x in end]
+        time = 0.5 * (start[0] + end[0])
+        q, v, _ = trajectory.at(time)
+        middle = [time, clearances.values(q), np.abs(v)]
+        start, end = ([np.concatenate(x) for x in zip(*sides)] for sides in ((start, middle), (middle, end)))
     return False
 
 
