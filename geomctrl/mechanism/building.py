@@ -327,7 +327,11 @@ def _inertias(inertias: Any, n: int) -> list[np.ndarray]:
 
 
 def _numbers_of(name: str, values: Any, expected: str, allowed: range) -> list[int]:
-    return [count(name, k, allowed.start, allowed.stop - 1, expected) for k in listed(name, values, expected)]
+    numbers = listed(name, values, expected)
+    try:
+        return [count(name, k, allowed.start, allowed.stop - 1) for k in numbers]
+    except ArgumentError:
+        raise ArgumentError(f"{name}: expected {expected}, got {shown(numbers)}") from None
 
 
 def _check_bodies(bodies: list[Body]) -> None:
