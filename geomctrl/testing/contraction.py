@@ -149,8 +149,9 @@ class Variations:
         start = started(controller, robot)
         self.controller, self.plant, self.nv = controller, plant, robot.nv
         self.size = 2 * robot.nv + (0 if start is None else np.size(start))
-        constant = lambda t, q, v, z: metric  # noqa: E731
-        self.metric = function("metric", metric, "(t, q, v, z) -> P", 4) if callable(metric) else constant
+        if callable(metric):
+            function("metric", metric, "(t, q, v, z) -> P", 4)
+        self.metric: Callable[..., Any] = metric if callable(metric) else lambda t, q, v, z: metric
         self.traced = None
         with suppress(Exception):  # user code may raise anything for symbols; numerical evaluation remains
             self.traced = self._traced()
