@@ -13,6 +13,7 @@ from geomctrl.arguments import checked, choice, function, instance, listed, numb
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import Law, ModelBased
+from geomctrl.controllers._program_torques import ProgramTorques
 from geomctrl.controllers._quadratic_program import QuadraticProgram
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors
@@ -196,10 +197,26 @@ class QPInverseDynamics(ModelBased):
 
     def _box(self, q, v) -> tuple[np.ndarray, np.ndarray]:
         """Bounds (nv,) on the acceleration that keep velocities and positions within their limits."""
+        upper, lower = self._limits(q, v)
+        return np.array([max(x, default=-np.inf) for x in lower]), np.array([min(x, default=np.inf) for x in upper])
+
+    def _limits(self, q, v) -> tuple[list[list[Any]], list[list[Any]]]:
+        """Upper and lower bounds of each acceleration, of those limits that exist."""
         limits, r = self.robot.limits, self.rate
-        upper = np.minimum(2.0 * r * (limits.velocity - v), r * (r * (limits.upper - q) - 2.0 * v))
-        lower = np.maximum(-2.0 * r * (limits.velocity + v), r * (r * (limits.lower - q) - 2.0 * v))
-        return lower, upper
+        sides = ((limits.velocity, limits.upper), (-limits.velocity, limits.lower))
+        upper, lower = (
+            [
+                [2.0 * r * (speed[i] - v[i])] * bool(np.isfinite(speed[i]))
+                + [r * (r * (end[i] - q[i]) - 2.0 * v[i])] * bool(np.isfinite(end[i]))
+                for i in range(self.robot.nv)
+            ]
+            for speed, end in sides
+        )
+        return upper, lower
+
+    def _program_torques(self) -> ProgramTorques:
+        """All torques that satisfy the limits of the program."""
+        return ProgramTorques(self, SLACK_COST)
 
     def _position_rows(self, task: PositionTask, t, q, v) -> tuple[np.ndarray, np.ndarray]:
         """(J, b) with desired J a = b, times the square root of the weight."""

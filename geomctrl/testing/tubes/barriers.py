@@ -36,14 +36,14 @@ from geomctrl.tracing.symbols import Graph, neg, where
 from geomctrl.tracing.traces import Trace
 from geomctrl.tracing.untraceable import UntraceableError
 
+from .barrier_claims import BarrierClaim, without_limits
 from .equations import HELD, LoopEquations, checked_plant
-from .held import ORDER, PILOT
+from .held import ORDER
 from .steps import Dynamics, Enclosure, Layout, bounds, series
 from .tube import pair_of
 
 HELD_COMMAND = "with a held command and without delay"
 TIME_INPUT = TIME, 0
-MIN_SIDE_RATIO = 2.0**-14  # of a part of the box that is divided further
 SEGMENTS, BISECTIONS = 4096, 50  # on which zeros of h are sought for a counterexample
 NEAR_ZERO = 1e-7  # of h, and of the box around a counterexample
 JUMPING = {"where", "sign", "copysign", "floor", "ceil", "rint", "trunc", "fmod", "mod"}  # operations that may jump
@@ -78,8 +78,13 @@ class BarrierCertificate(ProofOnBoxes):
     parameters: np.ndarray | None = None
 
     @property
+    def status(self) -> str:
+        needed = [claim.status for claim in self.claims[: 1 + self.problem.is_program]]
+        return next((status for status in needed if status != PROVED), PROVED)
+
+    @property
     def invariant(self) -> bool:
-        return all(claim.status == PROVED for claim in self.claims) and len(self.claims) == 2
+        return all(claim.status == PROVED for claim in self.claims) and len(self.claims) == 2 + self.problem.is_program
 
     def __str__(self) -> str:
         out = [str(claim) for claim in self.claims]
@@ -151,7 +156,9 @@ def certify_barrier(
     barrier : callable
         h(t, q, v, z, plant), a continuous function of the state that returns a number.
     controller : Controller
-        A controller that does not depend on time, with its input limits, such as `np.clip`.
+        A controller that does not depend on time, with its input limits, such as `np.clip`. Of a `QPInverseDynamics`
+        without tasks and clearances, the claim is about all torques that satisfy the limits of its program up to 1e-6
+        (not only the solver's), and that the program has a solution without slack where h = 0.
     plant : Plant or Robot
         The true robot; see `reach`.
     box : pair of arrays (2 nv,) or (2 nv + nz,)
@@ -213,6 +220,10 @@ class BarrierProblem:
 
     def __init__(self, barrier: Any, controller: Any, plant: Any, box: Any, parameters: Any, control_dt: Any = None):
         self.arguments = barrier, controller, plant, box, parameters, control_dt
+        if hasattr(controller, "_program_torques"):
+            if control_dt is not None:
+                raise ArgumentError("control_dt: expected None for a law that solves a program")
+            controller = controller._program_torques()
         barrier = function("barrier", barrier, "a function (t, q, v, z, plant)", 5)
         self.plant, self.controller, self.control_dt = checked_plant(plant), controller, control_dt
         if control_dt is not None:
@@ -228,9 +239,13 @@ class BarrierProblem:
             raise UntraceableError("barrier, controller, plant: expected no dependence on time")
         self.at_rest = np.array([graph.nodes[graph.operand(x)][:2] == ("const", 0.0) for x in e.rates[: e.n]])
         self.rate = e.loop.along(h, pace=0.0)
-        self.rows = e.rows([h, self.rate])
+        limits, feasible = e.loop.extra.get("program", ([], []))
+        self.rows, self.is_program = e.rows([h, self.rate, *limits]), bool(feasible)
+        self.feasible = e.rows([h, *feasible]) if feasible else None
         self.held = None if control_dt is None else self._held_rows()
-        lower, upper = pair_of("box", box, (e.n,))
+        lower, upper = pair_of("box", box, (e.n - len(e.start()) * self.is_program,))
+        if self.is_program:
+            lower, upper = np.append(lower, -np.ones(len(e.start()))), np.append(upper, np.ones(len(e.start())))
         if not (lower < upper).all():
             raise ArgumentError(f"box: expected lower < upper for each state, got {lower.tolist()}, {upper.tolist()}")
         e.compare_with_python(lower, upper, 1.0)
@@ -254,30 +269,45 @@ class BarrierProblem:
         if self.control_dt is not None:
             kept = f"h >= 0 during {self.control_dt:g} s with a held command, from each state of the box with h >= 0"
         faces = [Boxes.of(lo[None], hi[None], self.equations.n) for lo, hi in self._faces()]
+        claims = {kept: BarrierClaim(self, self._is_safe, whole, whole)}
+        if self.is_program:
+            kept = f"{kept}, for all torques that satisfy the limits of the program up to {self.controller.tolerance:g}"
+            lo, hi = self.lower.copy(), self.upper.copy()
+            inputs = slice(2 * self.plant.robot.nv, self.equations.n)  # which do not matter here
+            lo[inputs] = hi[inputs] = 0.0
+            start = Boxes.of(lo[None], hi[None], self.equations.n)
+            solvable = "the program has a solution without slack at each state of the box with h = 0"
+            claims = {
+                kept: BarrierClaim(self, self._is_safe, whole, whole),
+                solvable: BarrierClaim(self, self._is_safe, start, start, self.feasibility),
+            }
         return {
-            kept: _Claim(self, self._is_safe, whole, whole),
-            "h < 0 on the boundary of the box": _Claim(self, self._is_negative, whole, reduce(joined, faces)),
+            **claims,
+            "h < 0 on the boundary of the box": BarrierClaim(self, self._is_negative, whole, reduce(joined, faces)),
         }
 
     def certificate(self, budget: Budget, report: Progress) -> BarrierCertificate:
         run = ProofRunner(budget, (BarrierProblem, self.arguments), self.statements)
-        (kept, inside), (boundary, faces) = self.statements().items()
-        n, violation = self.equations.n, self._violation(budget.seed)
+        *conditions, (boundary, faces) = self.statements().items()
+        n, violation = self.equations.n, None if self.is_program else self._violation(budget.seed)
         if violation is not None:
             parameters = self.plant.robot.parameters.copy()
             parameters.ravel()[self.equations.uncertain] = violation[n:]
-            return BarrierCertificate([Claim(kept, REFUTED)], self, violation[:n], parameters)
-        outcome = run(kept, inside, progress=report)
-        claims = [Claim(kept, outcome.status, outcome, inside)]
+            return BarrierCertificate([Claim(conditions[0][0], REFUTED)], self, violation[:n], parameters)
+        claims = []
+        for statement, task in conditions:
+            outcome = run(statement, task, progress=report)
+            claims.append(Claim(statement, outcome.status, outcome, task))
         lo, hi = faces.starts.ends
-        if outcome.proved and not (self._numbers(0.5 * lo + 0.5 * hi)[:, 0] >= 0.0).any():
+        proved = all(claim.status == PROVED for claim in claims)
+        if proved and not (self._numbers(0.5 * lo + 0.5 * hi)[:, 0] >= 0.0).any():
             outcome = run(boundary, faces)
             claims.append(Claim(boundary, outcome.status, outcome, faces))
         return BarrierCertificate(claims, self)
 
     def saved(self, claim: Claim) -> dict[str, Any]:
         """The proof that h' > 0 where h = 0, in the format of `testing.recheck`; empty if there is none."""
-        if claim.status != PROVED or claim.outcome is None or self.control_dt is not None:
+        if claim.status != PROVED or claim.outcome is None or self.control_dt is not None or self.is_program:
             return {}
         graph, h = self.equations.loop.graph, self.equations.signal
         ends = [neg(self.rate), h, neg(h)]
@@ -297,7 +327,14 @@ class BarrierProblem:
         if self.held is not None:
             return self._values_of_sample(*self.held, lo, hi)
         layout = Layout(int((hi > lo).sum()), 0, 0)
-        return layout, *self._defined(self.rows, layout, layout.box(np.append(lo, 0.0), np.append(hi, 0.0)))
+        rows = self._defined(self.rows, layout, layout.box(np.append(lo, 0.0), np.append(hi, 0.0)))
+        return layout, rows[0], without_limits(layout, *rows)
+
+    def feasibility(self, lo: np.ndarray, hi: np.ndarray) -> tuple[Layout, Any, Any]:
+        """(Layout, rows of h and of the number with the lowest bound that shows that the program has a solution)."""
+        layout = Layout(int((hi > lo).sum()), 0, 0)
+        h, *rows = self._defined(self.feasible, layout, layout.box(np.append(lo, 0.0), np.append(hi, 0.0)))
+        return layout, h, None if h is None else min(rows, key=lambda row: float(bounds(row)[0]))
 
     def _defined(self, rows: OperationRows, layout: Layout, X: np.ndarray) -> list[Any]:
         _, values = series(rows, layout, X, 1)
@@ -389,45 +426,6 @@ class BarrierProblem:
                 lo, hi = self.lower.copy(), self.upper.copy()
                 lo[k] = hi[k] = end
                 yield lo, hi
-
-
-@dataclass(frozen=True, eq=False)
-class _Claim:
-    """A claim about h and h' on boxes, for branch and bound."""
-
-    problem: BarrierProblem
-    is_decided: Callable[[Layout, Any, Any], bool]
-    box: Boxes
-    starts: Boxes
-    chunk: int = 1
-
-    @property
-    def pilot(self) -> int:
-        return PILOT
-
-    def split(self, boxes: Boxes, count: int) -> tuple[np.ndarray, np.ndarray, None]:
-        done, sides = np.zeros(len(boxes), bool), np.full(len(boxes), -1)
-        lower, upper = self.box.ends
-        for k, (lo, hi) in enumerate(zip(*boxes.ends)):
-            layout, h, rate = self.problem.values(lo, hi)
-            done[k] = h is not None and rate is not None and self.is_decided(layout, h, rate)
-            if not done[k]:
-                sides[k] = _side(lo, hi, MIN_SIDE_RATIO * (upper - lower)[0], layout, h, rate)
-        return done, sides, None
-
-
-def _side(lo: np.ndarray, hi: np.ndarray, least: np.ndarray, layout: Layout, h: Any, rate: Any) -> int:
-    """The side along which h and h' vary most, or the longest one; -1 if no side may be divided."""
-    sides = np.flatnonzero(hi > lo)
-    if h is None or rate is None:
-        score = (hi - lo)[sides] / np.maximum(least, 1e-300)[sides]
-    else:
-        score = np.zeros(len(sides))
-        for row in (h, rate):
-            b, A = layout.polynomial(row)
-            score += (np.abs(b) + 2.0 * np.abs(A).sum(1)) / max(float(bounds(row)[1] - bounds(row)[0]), 1e-300)
-    score = np.where((hi - lo)[sides] > least[sides], score, -1.0)
-    return int(sides[np.argmax(score)]) if len(sides) and score.max() >= 0.0 else -1
 
 
 def _require_continuous(graph: Graph, h: Any) -> None:

@@ -69,6 +69,8 @@ class LoopEquations:
             if self.held:
                 tau = symbol_array([t.graph.load(HELD, k) for k in range(len(command.tau))], (len(command.tau),))
                 symbols["vdot"] = parts.plant.acceleration(t, q, v, tau)
+            if hasattr(self.controller, "program"):
+                symbols["program"] = [list(map(one_number, x)) for x in self.controller.program(t, q, v, z)]
             return symbols | ({"signal": signal(t, q, v, z, parts.plant)} if callable(signal) else {})
 
         return extra

@@ -115,7 +115,7 @@ class _Expansion:
         return total
 
 
-def _cleaned(terms: Polynomial) -> Polynomial:
+def _cleaned(terms: Mapping[tuple[int, ...], Any]) -> Polynomial:
     return {k: c for k, c in terms.items() if c}
 
 

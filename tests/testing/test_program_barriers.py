@@ -1,0 +1,118 @@
+"""`certify_barrier` for `QPInverseDynamics`: solved programs, torques that satisfy their limits, and motions."""
+
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl import testing
+from geomctrl.errors import ArgumentError
+
+RATE, EPS = 4.0, 0.01  # 1/s; rad beyond the limit of the position
+ROD = gc.inertia.from_com(1.0, (0.0, 0.0, 0.5), np.diag([0.0833, 0.0833, 1e-4]))
+
+
+def link(effort, count=1):
+    """Rods of 1 kg and 1 m upright, one on the other, within 1 rad."""
+    bodies, pose = [], np.eye(4)
+    for k in range(count):
+        joint = gc.Joint.revolute((0, 1, 0), lower=-1.0, upper=1.0, effort=effort / (k + 1))
+        bodies.append(gc.Body(f"rod{k}", f"rod{k - 1}" if k else None, joint, pose, ROD))
+        pose = np.eye(4)
+        pose[2, 3] = 1.0
+    return gc.Robot.build(bodies, name="rods")
+
+
+def law_of(robot, **options):
+    goal = np.full(robot.nv, 0.5)
+    gains = {"kp": 4.0, "kd": 4.0, "rate": RATE} | options
+    return gc.controllers.QPInverseDynamics(robot, gc.references.hold(robot, goal), **gains)
+
+
+def barrier(i=0, eps=EPS):
+    def h(t, q, v, z, plant):
+        return RATE * (1.0 + eps - q[i]) - v[i]
+
+    return h
+
+
+BOX = np.array([-0.9, -3.0]), np.array([1.2, 3.0])
+
+
+def on_the_barrier(rng, box, i=0):
+    """Random states of the box with h = 0."""
+    while True:
+        x = rng.uniform(*box)
+        n = len(x) // 2
+        x[n + i] = RATE * (1.0 + EPS - x[i])
+        if (box[0] <= x).all() and (x <= box[1]).all():
+            yield x
+
+
+def certified(robot, box=BOX, h=None, i=0, budget=200, **options):
+    return testing.certify_barrier(barrier(i) if h is None else h, law_of(robot, **options), robot, box, budget=budget)
+
+
+def test_a_link_with_enough_torque_stays_within_its_limit():
+    robot = link(20.0)
+    result, law = certified(robot), law_of(robot)
+    assert result.status == "proved", result
+    assert "without slack" in str(result)
+    rng = np.random.default_rng(0)
+    for x, _ in zip(on_the_barrier(rng, BOX), range(30)):
+        command = law(0.0, x[:1], x[1:], None)
+        assert command.signals["slack"] < 1e-6
+        a = robot.forward_dynamics(x[:1], x[1:], command.tau)
+        assert -RATE * x[1] - a[0] > 0.5 * RATE**2 * EPS  # h' by hand: rate^2 eps
+
+
+def test_motions_of_the_solved_program_stay_within_the_limit():
+    robot = link(20.0)
+    law = law_of(robot)
+    for x in ([0.9, 0.4], [0.0, 3.0], [0.5, 2.0]):
+        run = gc.simulate(robot, law, np.array(x[:1]), np.array(x[1:]), 1.0, 1e-3, monitors=None)
+        h = RATE * (1.0 + EPS - run.q[:, 0]) - run.v[:, 0]
+        assert h.min() > 0.0
+
+
+@pytest.mark.parametrize("effort", [0.5, 4.0])
+def test_a_link_that_can_not_hold_its_weight_is_not_proved(effort):
+    """Near the limit gravity needs up to 4.9 sin(1) N m, and the brake more: some programs have slack."""
+    robot = link(effort)
+    result, law = certified(robot), law_of(robot)
+    assert result.status == "undecided"
+    x = next(on_the_barrier(np.random.default_rng(0), (np.array([0.9, 0.0]), np.array([1.01, 0.4]))))
+    assert law(0.0, x[:1], x[1:], None).signals["slack"] > 0.01
+
+
+def test_a_barrier_inside_of_the_limits_of_the_program_is_not_proved():
+    """The program lets h fall there: h' = -rate^2 0.02 for the largest acceleration that it allows."""
+    assert certified(link(20.0), h=barrier(eps=-0.02)).status == "undecided"
+
+
+def test_a_wish_far_from_the_limits_may_buy_slack_and_is_not_proved():
+    result = certified(link(2000.0), kp=4000.0)
+    assert result.status == "undecided"
+    assert [claim.status for claim in result.claims] == ["proved", "undecided"]
+
+
+def test_arguments():
+    with pytest.raises(ArgumentError, match="finite limits"):
+        certified(link(np.inf))
+    robot = link(20.0)
+    clearance = gc.controllers.qp_inverse_dynamics.Clearance("rod0", [0.0, 0.0, 2.0], 0.1)
+    with pytest.raises(ArgumentError, match="without tasks"):
+        testing.certify_barrier(barrier(), law_of(robot, clearances=[clearance]), robot, BOX)
+    with pytest.raises(ArgumentError, match="control_dt"):
+        testing.certify_barrier(barrier(), law_of(robot), robot, BOX, control_dt=0.01)
+    with pytest.raises(ArgumentError, match="box"):
+        testing.certify_barrier(barrier(), law_of(robot), robot, (-np.ones(3), np.ones(3)))
+
+
+def test_a_two_link_that_can_not_hold_its_weight_is_not_proved():
+    """With 12 N m the first joint does not hold the weight of both rods, 19.6 sin(q) N m when stretched."""
+    box = np.array([0.6, -0.5, 0.0, -0.5]), np.array([1.1, 0.5, 1.7, 0.5])
+    robot = link(12.0, 2)
+    law = law_of(robot)
+    assert certified(robot, box, budget=100).status == "undecided"
+    states = zip(on_the_barrier(np.random.default_rng(1), box), range(20))
+    assert max(law(0.0, x[:2], x[2:], None).signals["slack"] for x, _ in states) > 0.01
