@@ -256,5 +256,5 @@ class _Search:
             status, share, reason = PROVED, fitting.share(fit.coefficients, level), ""
             law = fitting.loop.found_law(fit.coefficients, level)
         terms = dict(zip(fitting.loop.names, law.coefficients.tolist()))
-        found = FoundLyapunov(status, law, certificate, terms, share, reason=reason, sampled=fit.share)
-        return found, np.concatenate(states)
+        result = FoundLyapunov(status, law, certificate, terms, share, reason=reason, sampled=fit.share)
+        return result, np.concatenate(states)

@@ -52,6 +52,7 @@ from .tracking import (
 
 ANGLES, MOTION = 7, 9  # further arrays of the graph: q inside sines and cosines, an acceleration
 TIME = 1.0  # s: an arbitrary time; lemmas hold for all times
+REFERENCE = "the reference's velocity is the rate of its position, and the law's errors are those from it"
 SEARCHED_PERIODS = 20  # longest periods of sinusoids of several frequencies in which counterexamples are sought
 NEEDS_TIMES = (
     "controller: its V, its V' or the set where it is defined depends on time: expected a Box with `times` in"
@@ -176,9 +177,7 @@ def equations(
         _check_disturbances(forms, loads(pushes), type(plant).__name__)
     exact = within is not None and all(np.array_equal(end, forms.true) for end in within["p"])
     form, lemmas, model, decrease, value, potential = forms.best(exact, None if within is None else within["p"])
-    if pairs:
-        claim = "the reference's velocity is the rate of its position, and the law's errors are those from it"
-        lemmas = [*lemmas, forms.lemma(claim, pairs)]
+    lemmas = [*lemmas, *([forms.lemma(REFERENCE, pairs)] if pairs else [])]
     q, v, z = loop.split(loop.y)
     x = loads([*q.tolist(), *v.tolist(), *(z.tolist() if adaptive else [])])
     moved, angles = _separate_angles(forms, loads(loop.extra["angles"]) if moving else x[: len(q)])
@@ -188,8 +187,7 @@ def equations(
     ends = [graph.operand(x) for x in (decrease, value, loop.good) if x is not True]
     inputs = {k for k in graph.needed(ends) if graph.nodes[k][0] == "load"}
     if exact and not moving and not adaptive and np.array_equal(model, forms.true):
-        (decrease, value, U), coefficients, lemmas = _expanded(forms, x, angles, [decrease, value, U], lemmas)
-        as_traced = replace(as_traced, numbers=np.append(as_traced.numbers, coefficients))
+        (decrease, value, U), as_traced, lemmas = _expanded(forms, as_traced, x, angles, [decrease, value, U], lemmas)
     times = (0.0, np.inf) if within is None else (max(float(within["t"][0][0]), 0.0), float(within["t"][1][0]))
     places, phases = loop.extra["angles"] if moving else [], []
     if moving and not timed and loop.t.index in inputs:
@@ -242,9 +240,9 @@ def _separate_angles(forms: Forms, nodes: list[int]) -> tuple[dict[int, Any], li
 
 
 def _expanded(
-    forms: Forms, x: list[int], angles: list[int | None], ends: list[Any], lemmas: list[Lemma]
-) -> tuple[list[Any], list[float], list[Lemma]]:
-    """`ends`, of which polynomials for the plant's own parameters are expanded; further numbers of the loop; lemmas."""
+    forms: Forms, loop: TracedClosedLoop, x: list[int], angles: list[int | None], ends: list[Any], lemmas: list[Lemma]
+) -> tuple[list[Any], TracedClosedLoop, list[Lemma]]:
+    """`ends` with expanded polynomials for the plant's own parameters, the loop with further numbers, and lemmas."""
     origins = dict(zip(x, [*forms.q_d.tolist(), *[0.0] * len(x)]))
     numbers = {**forms.fixed, **dict(zip(forms.p, forms.true.tolist())), **dict.fromkeys(forms.errors, 0.0)}
     keys = {forms.graph.nodes[k][1:]: y for k, y in numbers.items()}
@@ -263,7 +261,8 @@ def _expanded(
     forms.fixed |= {k.index: x for x, k in coefficients.items()}
     claim = "V and V' as sums of different power products, with sin^2 + cos^2 = 1"
     lemma = Lemma(claim, chance(forms.graph, pairs), lambda seed: identical(forms.graph, pairs, keys, seed))
-    return ends, list(coefficients), [*lemmas, lemma] if pairs else lemmas
+    loop = replace(loop, numbers=np.append(loop.numbers, list(coefficients)))
+    return ends, loop, [*lemmas, lemma] if pairs else lemmas
 
 
 def _check_disturbances(forms: Forms, torques: list[int], plant: str) -> None:
