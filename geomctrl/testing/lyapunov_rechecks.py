@@ -74,7 +74,7 @@ def recheck_lyapunov(
     >>> law = gc.controllers.PDGravity(arm, [0.0, 0.0], kp=50.0, kd=20.0, strict=True)
     >>> proof = gc.testing.certify_lyapunov(law, arm, box=(0.1, 0.2), levels=False)
     >>> print(gc.testing.recheck_lyapunov(proof))
-    confirmed with python-flint: 2 inequalities on 2 boxes (2 evaluated); 3 lemmas at other points
+    confirmed with python-flint: 2 inequalities on 2 boxes (2 evaluated); 4 lemmas at other points
     """
     processes = count("processes", processes, 1)
     kept = isinstance(proof, LyapunovCertificate)

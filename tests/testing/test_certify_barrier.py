@@ -289,7 +289,7 @@ def test_a_face_that_the_set_crosses_beside_its_middle_is_not_a_boundary():
 
 def test_parts_that_are_too_small_to_divide_are_left(monkeypatch):
     """Without damping h' = 0 for h = 1 - 4 q^2 - v^2, so that no part of the ellipse is ever decided."""
-    monkeypatch.setattr("geomctrl.testing.tubes.barriers.MIN_SIDE_RATIO", 0.2)
+    monkeypatch.setattr("geomctrl.testing.tubes.barrier_claims.MIN_SIDE_RATIO", 0.2)
 
     def law(t, q, v, z):
         return gc.control.Command(-4.0 * MASS * q)
