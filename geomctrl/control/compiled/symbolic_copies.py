@@ -281,7 +281,9 @@ class SymbolicCopies:
 
     def _list(self, x: list | deque, path: str) -> Any:
         """A copy with copies of the entries. An array in several places, as in [zeros] * 3, has symbols for each."""
-        clone = self._begin(x, [] if type(x) is list else deque(maxlen=x.maxlen), len(x), getattr(x, "maxlen", None))
+        clone = self._begin(
+            x, deque(maxlen=x.maxlen) if isinstance(x, deque) else [], len(x), getattr(x, "maxlen", None)
+        )
         copies: dict[int, Any] = {}
         for k, value in enumerate(x):
             if again := type(value) is np.ndarray and id(value) in copies:

@@ -15,6 +15,7 @@ from geomctrl.tracing.symbols import Graph, Symbol, add, mul, sub, unary
 
 MAX_PRODUCTS, MAX_TERMS, MAX_FLOATS = 200_000, 1_000, 8  # products of terms; terms of a result; floats of a coefficient
 
+ZERO = Fraction(0)
 Polynomial = dict[tuple[int, ...], Fraction]  # exponents of x, sines and cosines
 
 
@@ -65,7 +66,7 @@ class _Expansion:
         match op:
             case "add" | "sub":
                 sign = 1 if op == "add" else -1
-                return _cleaned({k: a.get(k, 0) + sign * b[0].get(k, 0) for k in {**a, **b[0]}})
+                return _cleaned({k: a.get(k, ZERO) + sign * b[0].get(k, ZERO) for k in {**a, **b[0]}})
             case "neg":
                 return {k: -c for k, c in a.items()}
             case "mul":
