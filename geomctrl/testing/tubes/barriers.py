@@ -225,7 +225,8 @@ class BarrierProblem:
                 raise ArgumentError("control_dt: expected None for a law that solves a program")
             controller = controller._program_torques()
         barrier = function("barrier", barrier, "a function (t, q, v, z, plant)", 5)
-        self.plant, self.controller, self.control_dt = checked_plant(plant), controller, control_dt
+        self.plant, self.controller = checked_plant(plant), controller
+        self.control_dt: Any = None
         if control_dt is not None:
             self.control_dt = number("control_dt", control_dt, "seconds > 0, at most 10", lambda x: 0.0 < x <= 10.0)
         self.p_lo, self.p_hi = parameter_intervals(parameters, self.plant.robot)
@@ -241,7 +242,7 @@ class BarrierProblem:
         self.rate = e.loop.along(h, pace=0.0)
         limits, feasible = e.loop.extra.get("program", ([], []))
         self.rows, self.is_program = e.rows([h, self.rate, *limits]), bool(feasible)
-        self.feasible = e.rows([h, *feasible]) if feasible else None
+        self.feasible: Any = e.rows([h, *feasible]) if feasible else None
         self.held = None if control_dt is None else self._held_rows()
         lower, upper = pair_of("box", box, (e.n - len(e.start()) * self.is_program,))
         if self.is_program:
