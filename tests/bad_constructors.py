@@ -80,7 +80,7 @@ def robots() -> Iterator[Case]:
 
 
 def _pickle_of(kind: type, arguments: tuple) -> bytes:
-    """A model file for a robot whose data nobody checked when the file was written."""
+    """A model file with data of a robot that were not checked when the file was written."""
 
     class Damaged:
         def __reduce__(self):

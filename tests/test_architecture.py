@@ -1,7 +1,7 @@
-"""The house as CONTRIBUTING.md describes it: no import circle, small functions and files, one meaning a name.
+"""The architecture of CONTRIBUTING.md: no import circle, small functions and files, one meaning for each name.
 
-import-linter (`make lint`) holds the direction of dependencies between rooms; this holds what it can not say. The lists
-of exceptions are complete: an entry that is no longer needed fails too.
+import-linter (`make lint`) checks the direction of dependencies between packages; these tests check everything else.
+The lists of exceptions are complete: an entry that is no longer needed fails too.
 """
 
 import ast
@@ -241,12 +241,12 @@ def test_controllers_and_models_know_no_symbols():
     assert {m: x for m, x in foreign.items() if x} == {}
 
 
-def test_the_model_array_stays_in_the_rooms_that_call_kernels():
-    rooms = {"terms", "motion", "control", "mechanism", "compiler"}
+def test_the_model_array_stays_in_the_packages_that_call_kernels():
+    packages = {"terms", "motion", "control", "mechanism", "compiler"}
     touching = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in LIBRARY
-        if module_name(path).split(".")[1:2] and module_name(path).split(".")[1] not in rooms
+        if module_name(path).split(".")[1:2] and module_name(path).split(".")[1] not in packages
         for node in ast.walk(tree(path))
         if isinstance(node, ast.Attribute) and node.attr == "_model"
     ]

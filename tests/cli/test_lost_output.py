@@ -30,7 +30,7 @@ def command(*message, stdout, **environment):
 
 @pytest.fixture
 def closed():
-    """The writing end of a pipe that nobody reads."""
+    """The writing end of a pipe whose reading end is closed."""
     reader, writer = os.pipe()
     os.close(reader)
     yield writer

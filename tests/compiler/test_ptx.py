@@ -82,9 +82,9 @@ def test_kernels_compute_what_the_cpu_does(robot, term):
 
 
 @pytest.mark.quick(1)
-@pytest.mark.parametrize("room", [4, 12, 40])
-def test_numbers_in_memory_are_the_numbers(room, monkeypatch):
-    monkeypatch.setitem(ptx.AT_HAND, "double", room)
+@pytest.mark.parametrize("registers", [4, 12, 40])
+def test_numbers_in_memory_are_the_numbers(registers, monkeypatch):
+    monkeypatch.setitem(ptx.REGISTERS, "double", registers)
     for robot in ROBOTS[:2]:
         case = Case(robot, "forward_dynamics")
         assert case.text.count("store volatile") > 10  # memory is used

@@ -50,14 +50,14 @@ def test_a_run_that_is_watched_is_the_same_to_the_bit(view, compiled, shown):
     alone, watched = simulated(0.5, compiled=compiled), simulated(0.5, compiled=compiled, progress=view)
     np.testing.assert_array_equal(watched.q, alone.q)
     np.testing.assert_array_equal(watched.signals["lyapunov"], alone.signals["lyapunov"])
-    t, q, desired, curves, words = shown[-1]
+    t, q, desired, curves, verdicts = shown[-1]
     assert t == 0.5
     np.testing.assert_array_equal(q, watched.q[-1])
     np.testing.assert_array_equal(desired, watched.desired.q[-1])
     assert curves["V"] == watched.signals["lyapunov"][-1]
     assert curves["|e| [rad, m]"] == pytest.approx(np.linalg.norm(watched.tracking_error()[-1]))
-    assert {word.split(":")[0] for word in words} == set(watched.monitors)
-    assert all("held" in word for word in words)
+    assert {verdict.split(":")[0] for verdict in verdicts} == set(watched.monitors)
+    assert all("held" in verdict for verdict in verdicts)
     assert b"<html" in page(view)  # which stays
 
 
@@ -78,7 +78,7 @@ def test_what_is_beyond_a_limit_is_said_at_once(view, shown):
     run = gc.simulate(gc.Plant(ROBOT), wrong, [0.5, -0.3], [0.0, 0.0], 0.5, 1e-3, progress=view)
     bad = {name for name, m in run.monitors.items() if not m.ok}
     assert bad
-    assert {word.split(":")[0] for word in shown[-1][-1] if "beyond its limit" in word} == bad
+    assert {verdict.split(":")[0] for verdict in shown[-1][-1] if "beyond its limit" in verdict} == bad
 
 
 def test_the_end_of_a_with_block_ends_the_page(capsys):

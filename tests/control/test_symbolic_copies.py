@@ -261,7 +261,7 @@ def test_what_is_not_used_does_not_matter():
     class Timed(Law):
         def __init__(self):
             super().__init__(lambda law, t, v: -law.scaled(v), io.StringIO)
-            self.made = time.time()
+            self.created = time.time()
 
         def scaled(self, v, gain=2.0):
             return gain * v

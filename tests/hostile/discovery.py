@@ -1,4 +1,4 @@
-"""The public callables of geomctrl, found where its public names are said: functions, constructors, methods."""
+"""The public callables of geomctrl, by the tables of public names: functions, constructors, methods."""
 
 import importlib
 import inspect

@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 from hostile.calls import DEATH, NAMED, UNNAMED, call, wrong_forms
 from hostile.discovery import parameters, public_callables
-from hostile.examples import ROOMS, callable_of, examples, left_out
+from hostile.examples import GROUPS, callable_of, examples, left_out
 
 TESTS = Path(__file__).parents[1]
 PARTS = {"terms": 3, "control": 3, "identification": 2}  # parts of a package's substitutions, for several processes
 ADD = "tests/hostile/examples/: add to EXAMPLES of the file of its package"
-CHUNKS = [(room, k, PARTS.get(room, 1)) for room in ROOMS for k in range(PARTS.get(room, 1))]
+CHUNKS = [(group, k, PARTS.get(group, 1)) for group in GROUPS for k in range(PARTS.get(group, 1))]
 
 
 def every_example():
-    return {name: example for room in ROOMS for name, example in examples(room).items()}
+    return {name: example for group in GROUPS for name, example in examples(group).items()}
 
 
 def test_every_public_callable_has_an_example_or_a_reason_to_have_none():
@@ -45,28 +45,28 @@ def test_every_argument_is_in_an_example():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("room", ROOMS)
-def test_the_examples_work_and_legal_forms_give_the_same_results(room):
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_examples_work_and_legal_forms_give_the_same_results(group):
     public, wrong = public_callables(), []
-    for name, example in examples(room).items():
+    for name, example in examples(group).items():
         call(public[callable_of(name)], example)
         wrong += [f"{name}({at}={form}): {why}" for at, form, why in wrong_forms(public[callable_of(name)], example)]
     assert wrong == []
 
 
 class Workers:
-    """A process that takes parts of packages; if it dies another one starts, because starting takes longer than
+    """A process that takes parts of groups; if it dies another one starts, because starting takes longer than
     most parts.
     """
 
-    def __init__(self, said):
-        self.process, self.said = None, said  # the file with its last output
+    def __init__(self, output):
+        self.process, self.output = None, output  # the file with its last output
 
     def run(self, *arguments):
         """Return '' if the worker finished, otherwise what is known about its death."""
         if self.process is None:
             command, pipe = [sys.executable, "-m", "hostile.worker"], subprocess.PIPE
-            with self.said.open("w") as file:
+            with self.output.open("w") as file:
                 self.process = subprocess.Popen(command, cwd=TESTS, stdin=pipe, stdout=pipe, stderr=file, text=True)
         with contextlib.suppress(BrokenPipeError):
             print(json.dumps(arguments), file=self.process.stdin, flush=True)
@@ -80,23 +80,23 @@ class Workers:
         with contextlib.suppress(BrokenPipeError), process:
             process.stdin.close()
             process.wait(timeout=600)
-        return self.said.read_text(errors="replace").strip() or f"exit status {process.returncode}"
+        return self.output.read_text(errors="replace").strip() or f"exit status {process.returncode}"
 
 
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory):
-    workers = Workers(tmp_path_factory.mktemp("hostile") / "said.txt")
+    workers = Workers(tmp_path_factory.mktemp("hostile") / "output.txt")
     yield workers
     workers.stop()
 
 
-def outcomes(workers, room, number, of, folder):
-    """Return [name, argument, bad value, outcome, description] of a part of a package's substitutions; deaths are
+def outcomes(workers, group, number, of, folder):
+    """Return [name, argument, bad value, outcome, description] of a part of the substitutions of a group; deaths are
     outcomes.
     """
-    out, first, result = folder / f"{room}{number}.jsonl", 0, []
+    out, first, result = folder / f"{group}{number}.jsonl", 0, []
     for _ in range(20):  # processes that died
-        why = workers.run(room, number, of, str(out), first)
+        why = workers.run(group, number, of, str(out), first)
         lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()] if out.exists() else []
         result = [line[1:] for line in lines if len(line) == 6]
         if not why:
@@ -105,13 +105,13 @@ def outcomes(workers, room, number, of, folder):
         first, *last = lines[-1]
         with out.open("a", encoding="utf-8") as file:
             file.write(json.dumps([first, *last[:3], DEATH, why.splitlines()[0]]) + "\n")
-    raise AssertionError(f"{room}: dies again and again: {result[-1]}")
+    raise AssertionError(f"{group}: the process died 20 times: {result[-1]}")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("room", "number", "of"), CHUNKS)
-def test_bad_values_are_refused_by_name(room, number, of, workers, tmp_path):
-    result = outcomes(workers, room, number, of, tmp_path)
+@pytest.mark.parametrize(("group", "number", "of"), CHUNKS)
+def test_bad_values_are_refused_by_name(group, number, of, workers, tmp_path):
+    result = outcomes(workers, group, number, of, tmp_path)
     count = Counter(came for *_, came, _ in result)
     bad = [f"{came}: {name}({at}={what}): {words}" for name, at, what, came, words in result if came != NAMED]
     worse = [line for line in bad if not line.startswith(UNNAMED)]

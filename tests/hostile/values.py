@@ -54,7 +54,7 @@ def kind(value: Any) -> str:
 
 
 def bad_values(value: Any) -> dict[str, Any]:
-    """Values, by name, that nobody could mean in place of `value`; an Argument lists legal exceptions."""
+    """Values, by name, that are invalid in place of `value`; an Argument lists legal exceptions."""
     bad: dict[str, Any] = {
         "string": "no such thing",
         "none": None,

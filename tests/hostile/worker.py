@@ -1,7 +1,7 @@
-"""`python -m hostile.worker`: every of-th substitution in a room for each line [room, number, of, out, first] read.
+"""`python -m hostile.worker` reads lines [group, number, of, out, first] and tries every of-th bad value of a group.
 
-A line of JSON each goes to the file `out`, then "done" to its output. A process of its own: a value that kills it, or a
-call that does not end, is the last one begun.
+It writes a line of JSON for each call to the file `out`, then "done" to its output. It is a process of its own: if a
+value kills it, or a call does not end, that call is the last one of the file.
 """
 
 import faulthandler
@@ -19,7 +19,7 @@ LONGEST = 60.0  # seconds that a refusal may take
 public = functools.cache(public_callables)
 
 
-def part(room: str, number: int, of: int, out: str, first: int) -> None:
+def part(group: str, number: int, of: int, out: str, first: int) -> None:
     with open(out, "a", encoding="utf-8") as file:
 
         def say(*line: object) -> None:
@@ -27,7 +27,7 @@ def part(room: str, number: int, of: int, out: str, first: int) -> None:
             file.flush()
 
         at = 0
-        for name, example in examples(room).items():
+        for name, example in examples(group).items():
             for argument, what, bad in substitutions(public()[callable_of(name)], example):
                 at += 1
                 if at % of != number or at <= first:

@@ -494,9 +494,9 @@ def test_parameters_a_log_does_not_tell_apart_are_named():
         x[:, still] = 0.0
     q[:, still] = 0.3
     data = Dataset(t, q, model.torque(truth_of(model), q, v, a), v=v, a=a)
-    condition, words = regressor_condition(model, data)
+    condition, notes = regressor_condition(model, data)
     assert condition == np.inf
-    assert any(w.startswith("fv7") for w in words)
+    assert any(w.startswith("fv7") for w in notes)
     with pytest.raises(ExcitationError, match=r"does not determine .* base parameters: .*fv7"):
         fit(model, data, "ols")
     assert fit(model, data, "consistent").is_physical  # a prior determines them

@@ -184,7 +184,7 @@ def test_one_stamp_far_ahead_does_not_take_the_rest_of_the_log_with_it():
     assert len(Dataset.read({"t": again, "q": x, "tau": x}, drop_bad_rows=True)) == 25
 
 
-# --- what is said ---------------------------------------------------------------------------------------------------
+# --- messages ------------------------------------------------------------------------------------------------------
 
 
 def test_degrees_are_tried_of_joints_that_turn_only():

@@ -280,7 +280,7 @@ def test_a_report_without_pictures_tests_or_intervals_is_a_page_too(tmp_path):
     assert not page.all("svg")
     body = page.all("body")[0][2]
     assert "no unseen data" in body
-    assert "None was asked for." in body
+    assert "The fit has no such parameters." in body
     assert "No covariance: " in body
     assert STATUS[report.assessment.status] in body
 

@@ -60,7 +60,7 @@ WAVE_FLOAT = Wave(
     (0.04166664555668831, -0.0013887366512790322, 2.4438386390102096e-05),
 )
 WAVES = {"double": (WAVE, REDUCIBLE), "float": (WAVE_FLOAT, 1e4)}  # polynomials, and the largest angle they accept
-AT_HAND = {"double": 104, "float": 208}  # numbers in registers, besides addresses and operands
+REGISTERS = {"double": 104, "float": 208}  # numbers in registers, besides addresses and operands
 GLOBAL = "ptr addrspace(1)"
 MODEL = "%constants", "%parameters"  # arrays in memory with the numbers of the model
 STATE = """declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -283,7 +283,7 @@ class Kernel(Line):
         missing = [index for index in self.trace.graph.needed(self.trace.ends) if index not in self.values]
         order = [index for index in missing if nodes[index][0] not in ("const", "load")]
         memory: dict[int, str] = {}
-        for step, index in steps(order, self._used, self._counts, AT_HAND[self.vector.real]):
+        for step, index in steps(order, self._used, self._counts, REGISTERS[self.vector.real]):
             if step == "make":
                 op, *ends = nodes[index]
                 wave = op in ("sin", "cos")

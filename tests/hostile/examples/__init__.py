@@ -1,4 +1,4 @@
-"""With which arguments each public callable works; what has no arguments to get wrong is left out, with the reason."""
+"""Arguments that work for each public callable; callables without arguments are left out, with the reason."""
 
 import functools
 import importlib
@@ -6,7 +6,7 @@ from types import ModuleType
 
 from hostile.calls import Example
 
-ROOMS = (
+GROUPS = (
     "lie",
     "mechanism",
     "terms",
@@ -29,12 +29,12 @@ ROOMS = (
 
 
 @functools.cache
-def room(name: str) -> ModuleType:
+def group(name: str) -> ModuleType:
     return importlib.import_module(f"hostile.examples.{name}")
 
 
 def examples(name: str) -> dict[str, Example]:
-    return room(name).EXAMPLES
+    return group(name).EXAMPLES
 
 
 def callable_of(name: str) -> str:
@@ -44,4 +44,4 @@ def callable_of(name: str) -> str:
 
 def left_out() -> dict[str, str]:
     """Public callables without an example, with the reason."""
-    return {name: why for r in ROOMS for name, why in getattr(room(r), "LEFT_OUT", {}).items()}
+    return {name: why for r in GROUPS for name, why in getattr(group(r), "LEFT_OUT", {}).items()}

@@ -28,7 +28,9 @@ LAWS = {  # for each class its own arguments, and those for the options of `Slot
 EXAMPLES = {
     "controllers.NaturalAdaptation": Example({**SLIDING, **BODY, "rate": POSITIVE["rate"], "form": "ploen"}),
     "controllers.NaturalAdaptation#friction": Example({"robot": ROBOT, "reference": REFERENCE, "friction": FRICTION}),
-    "controllers.Robust": Example({**SLIDING, "rho": POSITIVE["rho"], "eps": POSITIVE["eps"], "form": "ploen"}),
+    "controllers.Robust": Example(
+        {**SLIDING, "rho": POSITIVE["rho"], "eps": POSITIVE["eps"], "form": "ploen", "strict": False}
+    ),
     "controllers.SuperTwisting": Example(
         {
             "robot": ROBOT,
