@@ -216,6 +216,11 @@ class QPInverseDynamics(ModelBased):
 
     def _program_torques(self) -> ProgramTorques:
         """All torques that satisfy the limits of the program."""
+        own = ("__call__", "_solve", "_box", "_limits")  # a subclass may command other torques
+        if any(getattr(type(self), name) is not getattr(QPInverseDynamics, name) for name in own):
+            raise ArgumentError(
+                f"controller: expected a QPInverseDynamics, got a {type(self).__name__} with its own law"
+            )
         return ProgramTorques(self, SLACK_COST)
 
     def _position_rows(self, task: PositionTask, t, q, v) -> tuple[np.ndarray, np.ndarray]:

@@ -117,7 +117,7 @@ class Robust(ModelBased):
     def __call__(self, t, q, v, z):
         desired = self._desired(t)
         g = adaptive_law(self.robot, self.p0, q, v, desired, self.Lambda, self.K, self.form).YTs
-        u = -self.rho * self.D * g / np.sqrt((self.D * g).dot(g) + self.eps**2)
+        u = -self.rho * self.D * g / np.sqrt(self.D.dot(g * g) + self.eps**2)
         tau, _, e, s = adaptive_law(self.robot, self.p0 + u, q, v, desired, self.Lambda, self.K, self.form)
         return Command(tau, None, {"e": e, "s": s})
 

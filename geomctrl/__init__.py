@@ -98,22 +98,26 @@ def __getattr__(name: str):
 
 
 class _PublicModules:
-    """Import hook: `from geomctrl.references import Spline` imports from the module that `geomctrl.references` is."""
+    """Import hook: `geomctrl.references`, and what is below it, are the modules that `MODULES` names."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        package, _, module = name.rpartition(".")
-        return ModuleSpec(name, self) if package == __name__ and module in MODULES else None  # pyright: ignore
+        package, public, *below = (*name.split("."), "")[: max(2, name.count(".") + 1)]
+        place = MODULES.get(public, public) if package == __name__ else public
+        return None if place == public else ModuleSpec(name, self, loader_state=".".join((package, place, *below)))  # pyright: ignore
 
     def create_module(self, spec: ModuleSpec):
-        module = importlib.import_module(f"{__name__}.{MODULES[spec.name.rpartition('.')[2]]}")
+        module = importlib.import_module(spec.loader_state)
         spec.loader_state = module.__spec__
         return module
 
     def exec_module(self, module):
         module.__spec__ = module.__spec__.loader_state  # the import system has replaced it; the module has run already
 
+    def get_code(self, name: str) -> None:
+        """None: `python -m` does not run these modules."""
 
-sys.meta_path.append(_PublicModules())  # pyright: ignore  # last: it gets names without a file only
+
+sys.meta_path.insert(0, _PublicModules())  # pyright: ignore  # first: a public package has the __path__ of its files
 
 
 def __dir__() -> list[str]:

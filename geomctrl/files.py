@@ -12,11 +12,12 @@ import tomllib
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from .errors import ArgumentError, GeomctrlError, WriteError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 try:
     import fcntl
@@ -138,6 +139,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
     Raises OSError, or ValueError for a file that is damaged or something else, or whose arrays exceed the memory.
     """
+    import numpy as np  # here: the command line starts without it
+
     require_regular(path)
     try:
         with open(path, "rb") as file:

@@ -96,7 +96,7 @@ def main():
             points.append((100.0 * x, bound.max()))
         ax.semilogy(*zip(*points), "o-", markersize=3, label=name)
     ax.set(xlabel="error of every inertial parameter [%]", ylabel="proved bound on |e| [mrad]", xlim=(0.0, None))
-    ax.legend()
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=4, frameon=False)
     if len(sys.argv) > 1:
         fig.savefig(sys.argv[1])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from geomctrl.errors import ArgumentError
+from geomctrl.tracing.code_identity import PLAIN
+from geomctrl.tracing.rotations import SymbolicRotation
 
 from .compiled.contents import content, contents_of, difference
 
@@ -21,7 +24,7 @@ class _Use:
     """A law in a call of `simulate` or `simulate_many`."""
 
     def __init__(self, law: Any):
-        self.law, self.thread = law, threading.get_ident()
+        self.law, self.thread = getattr(law, "__self__", law), threading.get_ident()
         self.contents: list[tuple[Any, Any]] | None = None  # of the law when another thread began to run it
         self.conflict = False
 
@@ -35,11 +38,12 @@ class _Use:
         uses.append(self)
 
     def end(self) -> None:
-        uses = _running[id(self.law)]
-        self._compare(uses)
-        uses.remove(self)
+        uses = _running.get(id(self.law), [])
+        if self in uses:  # else interrupted before
+            self._compare(uses)
+            uses.remove(self)
         if not uses:
-            del _running[id(self.law)]
+            _running.pop(id(self.law), None)
         elif len({use.thread for use in uses}) == 1:
             for use in uses:
                 use.contents = None
@@ -55,23 +59,28 @@ class _Use:
 def _changed(x: Any, before: Any) -> bool:
     if isinstance(x, (np.ndarray, np.random.Generator)):
         return difference(x, before) is not None
-    now = content(x)
+    now = {name: y for name, y in content(x).items() if name in before or not _is_cached(x, name)}
     return now.keys() != before.keys() or not all(_same(now[name], before[name]) for name in now)
+
+
+def _is_cached(x: Any, name: Any) -> bool:
+    """Whether an attribute is the value of a `functools.cached_property`, which is computed when it is first read."""
+    return isinstance(name, str) and isinstance(getattr(type(x), name, None), functools.cached_property)
 
 
 def _same(a: Any, b: Any) -> bool:
     """Whether two values are one object; a thread that traces replaces arrays by views for a moment."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return (a.ctypes.data, a.shape, a.strides) == (b.ctypes.data, b.shape, b.strides)
-    if type(a) is tuple and type(b) is tuple and len(a) == len(b):
+    if isinstance(a, tuple) and type(a) is type(b) and len(a) == len(b):
         return all(map(_same, a, b))
-    return a is b
+    return a is b or SymbolicRotation in (type(a), type(b)) or (type(a) is type(b) and isinstance(a, PLAIN) and a == b)
 
 
 def _contents(law: Any) -> list[tuple[Any, Any]]:
     while True:
         try:
-            return contents_of(law, functions=True)
+            return contents_of(law, closures=True)
         except RuntimeError:  # the other thread changed a container at the same moment
             continue
 
@@ -83,10 +92,10 @@ def used_by_this_thread(laws: Iterable[Any]) -> Iterator[None]:
     Raises ArgumentError at its end if another thread ran one of them at the same time and the law changed meanwhile.
     """
     uses = [_Use(law) for law in {id(law): law for law in laws}.values()]
-    with _lock:
-        for use in uses:
-            use.begin()
     try:
+        with _lock:
+            for use in uses:
+                use.begin()
         yield
     finally:
         with _lock:

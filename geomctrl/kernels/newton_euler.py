@@ -55,7 +55,7 @@ def accelerate(f, V_parent, A_parent, Sv, Sa):
 @primitive
 def moving_wrench(J, w, alpha, acceleration):
     """The wrench that moves a body: angular velocity and acceleration, and the acceleration of its frame's origin."""
-    # With the products of the acceleration first, its registers become free early, and GPU kernels spill less.
+    # With the products of the acceleration first, its registers become free early, and PTX code spills less.
     moment = add3(add3(cross(J.h, acceleration), sym_mul(J.I, alpha)), cross(w, sym_mul(J.I, w)))
     force = add3(add3(mul3(J.m, acceleration), cross(alpha, J.h)), cross(w, cross(w, J.h)))
     return Wrench(moment, force)

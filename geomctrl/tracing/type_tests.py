@@ -174,14 +174,14 @@ def identity_with_truth(code: types.CodeType) -> str:
 @functools.lru_cache(maxsize=10_000)
 def _compares_objects(code: types.CodeType) -> bool:
     """Whether code may ask if two computed objects are the same, or share memory."""
-    names = {"id", "is_", "is_not", "shares_memory", "may_share_memory"}
+    names = ("id", "is_", "is_not", "shares_memory", "may_share_memory")  # no set, whose order differs between processes
     for c in codes(code):
         before = ""
         for instruction in dis.get_instructions(c):
-            if instruction.opname == "IS_OP" and before not in ("LOAD_CONST", "LOAD_ATTR", "LOAD_GLOBAL"):
+            if instruction.opname == "IS_OP" and before != "LOAD_CONST":
                 return True
             before = before if instruction.opname in ("CACHE", "EXTENDED_ARG", "NOP") else instruction.opname
-        if not names.isdisjoint(c.co_names):
+        if not set(c.co_names).isdisjoint(names):
             return True
     return False
 

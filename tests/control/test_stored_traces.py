@@ -338,3 +338,14 @@ def test_processes_share_traces_whatever_their_hash_seed(tmp_path):
         results.append((printed.stdout, files))
     assert len(results[0][1]) == 1
     assert results[0] == results[1]
+
+
+def test_public_names_of_modules_give_the_same_key(tmp_path):
+    code = "import geomctrl.control.references as x; from geomctrl.control.compiled.stable_keys import _package; {}"
+    code += "print(_package(0))"
+    first, second = (
+        subprocess.run([sys.executable, "-c", code.format(alias)], capture_output=True, text=True, check=True).stdout
+        for alias in ("", "from geomctrl.references import Spline; ")
+    )
+    assert len(first) > 100
+    assert first == second

@@ -43,8 +43,8 @@ def test_what_is_overridden_is_called_or_refused(law, name):
         module = None
     refused = module is not None
     own, plant = law_of(law, ROBOTS[law][0])
-    if law == "Passivity":
-        own = controllers.Passivity(own.robot, own.reference, strict=True)
+    if law in ("Passivity", "Robust"):
+        own = kind(own.robot, own.reference, strict=True)
     if law == "MomentumObserver":
         own = controllers.MomentumObserver(own.law, frame=plant.robot.body_names[-1])
     watched = type("Watched", (kind,), {"__module__": "geomctrl.controllers.watched", name: override})

@@ -204,7 +204,7 @@ def test_other_proofs_are_estimated_interrupted_saved_resumed_and_spread(name, t
     assert "stopped by an interrupt" in str(stopped)
     assert 0.0 < stopped.share_left < 1.0
     assert certify(budget=testing.Budget(resume=stopped.save(tmp_path / "half.npz")))
-    monkeypatch.setattr(f"geomctrl.testing.tubes.{'held' if name == 'sampled' else 'barriers'}.PILOT", 16)
+    monkeypatch.setattr(f"geomctrl.testing.tubes.{'held' if name == 'sampled' else 'barrier_claims'}.PILOT", 16)
     executor = Serial()
     assert certify(budget=testing.Budget(executor=executor))
     assert executor.calls

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -92,7 +93,7 @@ def difference(clone: Any, before: Any) -> str | None:
     return None if same else ""
 
 
-def contents_of(*objects: Any, functions: bool = False) -> list[tuple[Any, Any]]:
+def contents_of(*objects: Any, closures: bool = False) -> list[tuple[Any, Any]]:
     """These objects and all that they lead to, each with its contents.
 
     Lists, tuples, dicts, deques, arrays, random generators, and objects of users' and controllers' classes are
@@ -113,8 +114,12 @@ def contents_of(*objects: Any, functions: bool = False) -> list[tuple[Any, Any]]
             contents.append((x, x.bit_generator.state))
         elif issubclass(kind, tuple):
             ahead += x
+        elif issubclass(kind, types.MethodType):
+            ahead.append(x.__self__)
+        elif issubclass(kind, functools.partial):
+            ahead += x.func, x.args, x.keywords
         elif issubclass(kind, types.FunctionType):
-            if functions and is_own_function(x):
+            if closures and is_own_function(x):
                 contents.append((x, before := content(x)))
                 ahead += before.values()
         elif issubclass(kind, (list, dict, deque)) or is_own_class(kind):

@@ -296,6 +296,7 @@ def _further(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[s
     extra["friction"] = [] if rubs is None else _numbers([rubs.viscous, rubs.coulomb])
     extra["armatures"] = [x for x in armatures(robot) if is_symbol(x)]
     plant = parts.plant
+    extra["tau"] = _numbers(command.tau)
     net = extra["net"] = _numbers(plant._net(t, q, v, command.tau, None))
     extra["torque"] = [(net, [0.0] * n), *_divided(parts, t, q, v, command)]
     wrenches = None if plant.f_ext is None else plant.f_ext(t, q, v)

@@ -138,12 +138,12 @@ def in_sliding_variables(
         new[node] = y
         for a, k in zip(row, e):
             new[node] = sub(new[node], mul(a, k))
-    parts: list[Any] = [ends, loop.value, loop.rate, loop.slope, loop.field, loop.good]
+    parts: list[Any] = [ends, loop.value, loop.rate, loop.slope, loop.field, loop.good, loop.extra["tau"]]
     symbols: list[Any] = []
     with_symbols(parts, symbols.append)
     moved = dict(zip(loads(symbols), substituted(graph, symbols, new)))
-    ends, value, rate, slope, field, good = with_symbols(parts, lambda y: moved[y.index])
-    loop = replace(loop, value=value, rate=rate, field=field, good=good)
+    ends, value, rate, slope, field, good, tau = with_symbols(parts, lambda y: moved[y.index])
+    loop = replace(loop, value=value, rate=rate, field=field, good=good, extra={**loop.extra, "tau": tau})
     loop.__dict__["slope"] = slope  # the derivative along the field of (q, v), a cached property
     return [*x[:n], *loads(w), *x[2 * n :]], ends, loop
 

@@ -25,6 +25,7 @@ from geomctrl.tracing.symbols import (
     compare,
     div,
     invert,
+    is_symbol,
     mul,
     neg,
     sub,
@@ -139,12 +140,16 @@ def _without_pivots(graph: Any, node: int) -> Any:
 def exists(e: Any, box: Boxes) -> bool:
     """Whether the loop is proved to be defined on the whole box."""
     condition = requirements_of(e)
-    if isinstance(condition, bool):
-        return condition
-    program, count, boxes = Program(e.graph, [condition], branches=True), 0, box
+    if condition is False:
+        return False
+    torques = [x for x in e.loop.extra["tau"] if is_symbol(x)]  # also where a form omits them
+    ends = [*torques, *([] if condition is True else [condition])]
+    program, count, boxes = Program(e.graph, ends, branches=True), 0, box
     while len(boxes) and count < MAX_BOXES:
         count += len(boxes)
-        holds = program.enclosed(inputs(e, boxes, boxes.lo, boxes.hi), len(boxes))[0][:, 0] == 1.0
+        low, high = program.enclosed(inputs(e, boxes, boxes.lo, boxes.hi), len(boxes))
+        holds = np.isfinite(low[:, : len(torques)]).all(1) & np.isfinite(high[:, : len(torques)]).all(1)
+        holds &= (low[:, len(torques) :] == 1.0).all(1)
         boxes = boxes[~holds]
         boxes = boxes.halved(np.argmax((boxes.hi - boxes.lo) / (box.hi - box.lo), axis=1))
     return not len(boxes)

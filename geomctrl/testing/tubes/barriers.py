@@ -31,6 +31,7 @@ from geomctrl.testing.certificates.tracking import apart
 from geomctrl.testing.settings import Budget, budget_of
 from geomctrl.tracing.proofs.certificates import saved_claim
 from geomctrl.tracing.proofs.claims import Claim as SavedClaim
+from geomctrl.tracing.proofs.identities import degree_in
 from geomctrl.tracing.proofs.operation_rows import OperationRows
 from geomctrl.tracing.symbols import Graph, neg, where
 from geomctrl.tracing.traces import Trace
@@ -235,12 +236,15 @@ class BarrierProblem:
         self.equations = e = LoopEquations(controller, self.plant, uncertain, barrier, held=control_dt is not None)
         graph, h = e.loop.graph, e.signal
         _require_continuous(graph, h)
-        ends = [graph.operand(x) for x in (h, *e.rates[: e.n])]
+        limits, feasible = e.loop.extra.get("program", ([], []))
+        ends = [graph.operand(x) for x in (h, *e.rates[: e.n], *limits, *feasible)]
         if e.loop.t.index in graph.needed(ends):
             raise UntraceableError("barrier, controller, plant: expected no dependence on time")
         self.at_rest = np.array([graph.nodes[graph.operand(x)][:2] == ("const", 0.0) for x in e.rates[: e.n]])
+        _, _, z = e.loop.split(e.loop.y)
+        if feasible and degree_in(graph, h, {x.index for x in np.ravel(z)}):
+            raise ArgumentError("barrier: expected an h that does not depend on z, of a law that solves a program")
         self.rate = e.loop.along(h, pace=0.0)
-        limits, feasible = e.loop.extra.get("program", ([], []))
         self.rows, self.is_program = e.rows([h, self.rate, *limits]), bool(feasible)
         self.feasible: Any = e.rows([h, *feasible]) if feasible else None
         self.held = None if control_dt is None else self._held_rows()
@@ -332,10 +336,11 @@ class BarrierProblem:
         return layout, rows[0], without_limits(layout, *rows)
 
     def feasibility(self, lo: np.ndarray, hi: np.ndarray) -> tuple[Layout, Any, Any]:
-        """(Layout, rows of h and of the number with the lowest bound that shows that the program has a solution)."""
+        """(Layout, rows of h and of the first number that is not shown to be positive where h = 0, or of any)."""
         layout = Layout(int((hi > lo).sum()), 0, 0)
         h, *rows = self._defined(self.feasible, layout, layout.box(np.append(lo, 0.0), np.append(hi, 0.0)))
-        return layout, h, None if h is None else min(rows, key=lambda row: float(bounds(row)[0]))
+        open_rows = (row for row in rows if h is not None and not self._is_safe(layout, h, row))
+        return layout, h, next(open_rows, rows[0])
 
     def _defined(self, rows: OperationRows, layout: Layout, X: np.ndarray) -> list[Any]:
         _, values = series(rows, layout, X, 1)

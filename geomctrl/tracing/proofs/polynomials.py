@@ -31,9 +31,9 @@ def expanded(
     expansion = _Expansion(graph, x, angles, numbers)
     try:
         terms = expansion.of(graph.operand(end))
+        return expansion.written(terms, constant) if len(terms) <= MAX_TERMS else None
     except (ValueError, KeyError, ZeroDivisionError, OverflowError):
         return None
-    return expansion.written(terms, constant) if len(terms) <= MAX_TERMS else None
 
 
 class _Expansion:
