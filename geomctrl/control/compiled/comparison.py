@@ -51,6 +51,8 @@ WHOLE, SIDE_BY_SIDE = Extent(8, 32), Extent(1, 4)  # for single runs, and for pa
 INTERVAL_BEFORE, INTERVAL_AFTER = 3, 8  # one in so many of these samples is also compared for monitors and measures
 FLOOR = 1e-3  # [SI] arrays with smaller entries are compared as if the largest were this
 MAX_AMPLIFICATION, REPEATS = 10.0, 24
+RATES, TAU, DESIRED = ("rates", ""), ("tau", "tau"), [("desired", name) for name in "qva"]  # keys of a sample
+NO_NUMBERS = np.zeros(0)
 COMMANDED = ("tau", *OF_STATE)  # reported first, because other quantities follow from them
 ROW_ONLY_COLUMNS = ("tau", "signal", "applied", "desired")  # columns that depend only on the state of their own row
 
@@ -80,9 +82,8 @@ class Comparison:
         self.python, self.watchers = _copied(loop, parts), parts.watchers
         self.traced = machine.traced
         if self.traced.observed is None:
-            self.traced.observed = SampleRow(self.traced, loop)
+            self.traced.observed = SampleRow(self.traced, loop, len(self.watchers))
         self.layout: SampleRow = self.traced.observed
-        self.changing = self.traced.changing(len(self.watchers))
         self.memory = np.full(len(machine.remembered), np.inf)  # so that strict monitors accept every value
         self.memory[: self.traced.worst] = self.traced.memory_of(self.watchers)
         self.law = self.traced.law_memory
@@ -97,14 +98,13 @@ class Comparison:
 
     def before(self, t: float, t_end: float, period: float) -> None:
         """Compare at time t in the initial state, and in others until t_end, half at multiples of the period."""
-        rng = np.random.default_rng(0)
         times = np.linspace(t, t_end, self.extent.states + 1)[1:]
         times[::2] = np.minimum(np.maximum(np.round(times[::2] / period), 1.0) * period, t_end)
         with np.errstate(all="ignore"), at_work(), reraise_untraceable():
             samples = [self._at(t, self.initial, self.area)]
             for k, time in enumerate(times.tolist()):
                 self.watching = (k + 1) % INTERVAL_BEFORE == 0
-                samples.append(self._at(time, self._state(rng, k), self.area))
+                samples.append(self._at(time, self._state(k), self.area))
             compared = [x for x in samples if x is not None]
             self._require_agreement(compared)
         if not compared:
@@ -114,24 +114,24 @@ class Comparison:
 
     def after(self, rows: Sequence[np.ndarray], period: int, dt: float) -> None:
         """Compare stored samples as written by the machine. period: steps between calls of the law."""
-        e, samples, of_rows = self.traced.equations, [], []
+        e, samples, compared = self.traced.equations, [], []
         with np.errstate(all="ignore"), at_work(), reraise_untraceable():
             for k, row in enumerate(rows):
                 t, y, held = float(row[0]), row[1 : 1 + e.y].copy(), row[1 + e.y : 1 + e.y + e.held]
                 self.remembered = held[self.law.first :][: self.law.size].copy()
                 self.watching = k % INTERVAL_AFTER == 0
                 sample = self._at(t, y, None if self.area is None else held[: e.commanded].copy())
-                if sample is None:
-                    continue
-                samples.append(sample)
-                if self.area is not None or self.law.size:
-                    continue
-                step = round(t / dt)  # the last step may be shorter
-                asked = not period or (step % period == 0 and abs(t - step * dt) < 1e-6 * dt)
-                stored = self.layout.with_stored(sample.expected, row[1 + e.y :], asked)
-                of_rows.append(sample._replace(compiled=stored))
+                if sample is not None:
+                    samples.append(sample)
+                    compared.append(row)
             self._require_agreement(samples)
-            self._require_agreement(of_rows, ROUNDING[self.precision])
+            if samples and self.area is None and not self.law.size:
+                stored = np.array(compared)
+                steps = np.round(stored[:, 0] / dt)  # the last step may be shorter
+                asked = (steps % max(period, 1) == 0) & (np.abs(stored[:, 0] - steps * dt) < 1e-6 * dt)
+                stored = self.layout.with_stored(samples, stored[:, 1 + e.y :], asked | (not period))
+                samples = [x._replace(compiled=y) for x, y in zip(samples, stored)]
+                self._require_agreement(samples, ROUNDING[self.precision])
 
     # --- one sample --------------------------------------------------------------------------------------------------
 
@@ -168,11 +168,13 @@ class Comparison:
         law, controller = self.law, self.python.controller
         if law.cells:
             restore(controller, law.cells, law.values(self.remembered))
-        sample = _sample(self.python, zip(self.watchers if self.watching else (), self.changing), t, y)
+        sample, signals = _sample(self.python, zip(self.watchers if self.watching else (), self.layout.changing), t, y)
+        if signals != self.layout.signals:
+            raise UntraceableError(f"{self._where()}: compiled, its signals differ from those in Python at t = {t:g}")
         if law.cells:
             after = law.split(self._remembered_by(controller))
             sample |= {("memory", path): x for path, x in after.items()}
-        return self.layout.flat(sample, self._where, t, self.memory if self.watching else None)
+        return self.layout.flat(sample, self._where, self.memory if self.watching else None)
 
     def _seen(self, sample: np.ndarray | None) -> np.ndarray | None:
         """The contents of a sample, without monitors if these are not compared."""
@@ -182,11 +184,11 @@ class Comparison:
 
     def _remembered_by(self, controller: Any) -> np.ndarray:
         """The memory of the law as numbers; nan for values that the trace does not know."""
-        parts = [np.zeros(0)]
+        parts = [NO_NUMBERS]
         for path, cell in self.law.cells.items():
-            numbers = cell.encoded(value_at(controller, path)) if cell.size else np.zeros(0)
+            numbers = cell.encoded(value_at(controller, path)) if cell.size else NO_NUMBERS
             parts.append(np.full(cell.size, np.nan) if numbers is None else numbers)
-        return np.concatenate(parts)
+        return np.concatenate(parts) if len(parts) > 1 else NO_NUMBERS
 
     def _require_agreement(self, samples: list[ComparedSample], rounding: Rounding = ROUNDING["double"]) -> None:
         """Raise UntraceableError if Python and compiled code differ by more than rounding."""
@@ -232,18 +234,18 @@ class Comparison:
 
     # --- states ------------------------------------------------------------------------------------------------------
 
-    def _state(self, rng: np.random.Generator, number: int) -> np.ndarray:
+    def _state(self, number: int) -> np.ndarray:
         """Random state `number`: with an arbitrary configuration if it is even, else near the initial one."""
         loop, y = self.loop, self.initial.copy()
         q, v, z = loop.parts
+        configuration, normal = self.layout.drawn(number, loop)
         if number % 2 == 0:
-            y[q], y[v] = _configuration(loop.plant.robot, number), rng.normal(size=loop.plant.robot.nv)
-            if isinstance(loop.z_group, Rn):
-                y[z] += 0.1 * (1.0 + np.abs(y[z])) * rng.normal(size=len(y[z]))
-            if loop.plants is not None:
-                y[loop.plants] += 0.1 * (1.0 + np.abs(y[loop.plants])) * rng.normal(size=len(y[loop.plants]))
+            y[q], y[v] = configuration, normal[v]
+            for part in (z if isinstance(loop.z_group, Rn) else None, loop.plants):
+                if part is not None:
+                    y[part] += 0.1 * (1.0 + np.abs(y[part])) * normal[part]
             return y
-        return self._moved(y, 0.3 * rng.normal(size=loop.group.dim))
+        return self._moved(y, 0.3 * normal[: loop.group.dim])
 
     def _moved(self, y: np.ndarray, u: np.ndarray) -> np.ndarray:
         """y displaced by u, relative to the size of the coordinates that form a vector space."""
@@ -262,7 +264,7 @@ class Comparison:
 class SampleRow:
     """The numbers of a sample as one row, with their names: rates, command, measurements, memory of monitors."""
 
-    def __init__(self, traced: TracedLoop, loop: Any):
+    def __init__(self, traced: TracedLoop, loop: Any, watchers: int):
         n, dim = loop.plant.robot.nv, len(loop.rates)
         parts = [0, n, 2 * n, 2 * n + loop.z_group.dim, dim - 1, dim]
         held = [(c.kind, c.name, c.shape) for c in traced.held]
@@ -287,18 +289,27 @@ class SampleRow:
         self.own_places = [x for x in self.places if not self.watched[x[2]]]
         kept = [(key[0], a, b) for key, _, a, b in self.places if key[0] in (*ROW_ONLY_COLUMNS, *OF_STATE)]
         desired = [k for kind, a, b in kept if kind == "desired" for k in range(a, b)]
-        self._stored = [np.array(desired, int), np.array([k for _, a, b in kept for k in range(a, b)], int)]
+        self._desired = np.array(desired, int)
+        self._of_law = np.array([k for kind, a, b in kept if kind != "desired" for k in range(a, b)], int)
+        self.changing = traced.changing(watchers)
+        self._drawn: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def drawn(self, number: int, loop: Any) -> tuple[np.ndarray, np.ndarray]:
+        """A random configuration and normal numbers for state `number`, the same for all loops with this trace."""
+        if number not in self._drawn:
+            rng = np.random.default_rng(number)
+            configuration = random_configuration(loop.plant.robot, rng)
+            self._drawn[number] = configuration, rng.normal(size=max(len(loop.y), loop.group.dim))
+        return self._drawn[number]
 
     def flat(
-        self, sample: dict[tuple[str, str], Any], where: Callable[[], str], t: float, memory: np.ndarray | None
+        self, sample: dict[tuple[str, str], Any], where: Callable[[], str], memory: np.ndarray | None
     ) -> np.ndarray:
         """The numbers of a sample in Python; those of monitors and measures are 0 if they are not compared.
 
         memory: that of monitors and measures before the sample; None if they are not compared. Raises UntraceableError
-        if names or shapes differ.
+        if shapes differ.
         """
-        if {name for kind, name in sample if kind == "signal"} != self.signals:
-            raise UntraceableError(f"{where()}: compiled, its signals differ from those in Python at t = {t:g}")
         out = np.zeros(self.total)
         places = self.own_places
         if memory is not None:
@@ -316,10 +327,12 @@ class SampleRow:
                 raise UntraceableError(f"{where()}: compiled, {' '.join(key).strip()} has another shape than in Python")
         return out
 
-    def with_stored(self, expected: np.ndarray, stored: np.ndarray, asked: bool) -> np.ndarray:
-        """`expected` with the entries of a stored row. asked: whether the law was called for this row's command."""
-        out, entries = expected.copy(), self._stored[asked]
-        out[entries] = stored[entries - self.dim]
+    def with_stored(self, samples: Sequence[ComparedSample], stored: np.ndarray, asked: np.ndarray) -> np.ndarray:
+        """Samples in Python with the entries of stored rows. asked: whether the law was called for a row's command."""
+        out = np.array([x.expected for x in samples])
+        out[:, self._desired] = stored[:, self._desired - self.dim]
+        of_law = stored[:, self._of_law - self.dim]
+        out[:, self._of_law] = np.where(asked[:, None], of_law, out[:, self._of_law])
         return out
 
     def differences(self, expected: np.ndarray, compiled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -347,12 +360,6 @@ def spread_rows(count: int, chosen: int) -> tuple[int, ...]:
         return (*range(count),)
     edges = [k * count // chosen for k in range(chosen + 1)]
     return tuple(a + (k + 1) * 2654435761 % 2**32 % (b - a) for k, (a, b) in enumerate(pairwise(edges)))
-
-
-@functools.lru_cache(maxsize=64)
-def _configuration(robot: Any, number: int) -> np.ndarray:
-    """A random configuration, which takes longer than a law."""
-    return random_configuration(robot, np.random.default_rng(number))
 
 
 def where_is(controller: Any) -> str:
@@ -384,8 +391,8 @@ def fill_work_buffers(loop: Any, watchers: Sequence[Any], traced: TracedLoop, t:
 
 def _sample(
     own: Any, watchers: Iterable[tuple[Any, list[tuple[str, tuple[str, str]]]]], t: float, y: np.ndarray
-) -> dict[tuple[str, str], Any]:
-    """The contents of a sample in Python, by the names of the compiled one.
+) -> tuple[dict[tuple[str, str], Any], set[str]]:
+    """The contents of a sample in Python, by the names of the compiled one, and the names of its signals.
 
     watchers: with the attributes that may change; numbers that remain are not in the result.
     """
@@ -397,10 +404,12 @@ def _sample(
     command = own.call_law(own.controller, t, q, v, z)
     tau, x = command.tau, own.plant_state(y)
     applied = own.now._applied(t, q, v, own.drive(t, q, v, tau, x), x)
-    values = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}
-    of_state = {(name, name): getattr(command, name) for name in OF_STATE if own.hold}
-    values |= {key: np.asarray(z_made, float) for key, z_made in of_state.items() if z_made is not None}
-    values |= {("signal", name): np.asarray(x, float) for name, x in command.signals.items()}
+    values: dict[tuple[str, str], Any] = {RATES: own.field(t, y, command).copy(), TAU: np.asarray(tau, float)}
+    if own.hold:
+        of_state = {(name, name): getattr(command, name) for name in OF_STATE}
+        values |= {key: np.asarray(z_made, float) for key, z_made in of_state.items() if z_made is not None}
+    for name, signal in command.signals.items():
+        values["signal", name] = np.asarray(signal, float)
     if own.plant.actuators:
         values["applied", "applied"] = np.asarray(applied, float)
     measured = {} if own.sensing is None else own.sensing.measured
@@ -424,5 +433,5 @@ def _sample(
     if own.sensing is not None:
         values |= {("measured", name): x for name, x in own.sensing.measured.items()}
     if own.reference is not None:
-        values |= {("desired", name): x for name, x in zip("qva", sample.desired or ())}
-    return values
+        values |= zip(DESIRED, sample.desired or ())
+    return values, set(command.signals)

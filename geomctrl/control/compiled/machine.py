@@ -9,6 +9,7 @@ import ctypes
 import functools
 import hashlib
 import marshal
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -154,7 +155,8 @@ class Machine(LaneMemory[Layout]):
                 out[place - (1 + e.y + e.held) + e.dim] = row[place]
         sample = self.memory[self._observed[lane]]
         rates = sample[: self.equations.dim]
-        return None if without or not np.isfinite(rates).all() else sample
+        finite = math.isfinite(rates.dot(rates)) or np.isfinite(rates).all()  # the sum may overflow
+        return sample if finite and not without else None
 
     def measured(self) -> np.ndarray:
         """`area` (numbers, lanes) if all sensors measured at the state in memory, which remains unchanged."""

@@ -66,7 +66,10 @@ class TracedLoop:
         numbers: list[float] = []
         for place in self.memory:
             x = getattr(watchers[place.watcher], place.name)
-            numbers += [x] if type(x) is float else np.ravel(x).tolist()
+            if type(x) is float:
+                numbers.append(x)
+            else:
+                numbers += (x if type(x) is np.ndarray else np.asarray(x)).ravel().tolist()
         return numbers
 
     def changing(self, watchers: int) -> list[list[tuple[str, tuple[str, str]]]]:
