@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
@@ -115,6 +115,7 @@ class Mechanism:
     _model: np.ndarray = field(init=False)  # the kernels' input; writable, because numba is slow on read-only arrays
     _frames: Mapping[str, Frame] = field(init=False)
     _reduction: Reduction | None = field(init=False)  # of the couplings
+    _properties: dict[str, np.ndarray] = field(init=False)  # cache of `_kept`
     _code: Code = field(init=False, repr=False)  # the compiled functions
 
     def __post_init__(self):
@@ -129,6 +130,7 @@ class Mechanism:
         put(self, "couplings", checked_couplings(self.couplings, self.joints))
         reduction = Reduction(self.joints, self.couplings) if self.couplings else None
         put(self, "_reduction", reduction)
+        put(self, "_properties", {})
         free = range(len(self.joints)) if reduction is None else reduction.independent
         sizes = [(j.nq, j.dof) if i in free else (0, 0) for i, j in enumerate(self.joints)]
         q_ends, v_ends = np.cumsum(sizes, axis=0).T.tolist()
@@ -203,7 +205,9 @@ class Mechanism:
         """Whether each velocity coordinate is a rotation [rad/s, N m]; otherwise it is a translation [m/s, N]. Shape
         (nv,).
         """
-        return np.concatenate([j.is_rotational for j in self.coupling.independent_joints])
+        return self._kept(
+            "is_rotational", lambda: np.concatenate([j.is_rotational for j in self.coupling.independent_joints])
+        )
 
     @property
     def limits(self) -> Limits:
@@ -237,9 +241,18 @@ class Mechanism:
         return self._per_dof("gear_ratio")
 
     def _per_dof(self, key: str) -> np.ndarray:
-        if self._reduction is not None:
-            return self._reduction.per_dof(key, self.joints)
-        return np.array([x for j in self.joints for x in [getattr(j, key)] * j.dof])
+        def per_dof() -> np.ndarray:
+            if self._reduction is not None:
+                return self._reduction.per_dof(key, self.joints)
+            return np.array([x for j in self.joints for x in [getattr(j, key)] * j.dof])
+
+        return per_dof() if key == "armature" else self._kept(key, per_dof)
+
+    def _kept(self, key: str, compute: Callable[[], np.ndarray]) -> np.ndarray:
+        """A copy of a property of the joints, computed once for all robots that differ in inertias and armatures."""
+        if key not in self._properties:
+            self._properties[key] = compute()
+        return self._properties[key].copy()
 
     def frame(self, name: str) -> Frame:
         """Return the frame with this name: a body, a merged link, an added frame or "world".

@@ -243,7 +243,8 @@ def _dict_of(x: Any) -> dict[str, Any] | None:
 
 def set_attributes(x: Any, attributes: dict[str, Any]) -> None:
     """Set an object's attributes to exactly these, without running code of its class."""
-    for name, slot in slots_of(type(x)).items():
+    slots = slots_of(type(x))
+    for name, slot in slots.items():
         if name in attributes:
             slot.__set__(x, attributes[name])
         else:
@@ -254,7 +255,7 @@ def set_attributes(x: Any, attributes: dict[str, Any]) -> None:
     own = _dict_of(x)
     if own is not None:
         own.clear()
-        own.update((name, value) for name, value in attributes.items() if name not in slots_of(type(x)))
+        own.update({name: value for name, value in attributes.items() if name not in slots} if slots else attributes)
 
 
 def plain_value(x: Any) -> tuple:

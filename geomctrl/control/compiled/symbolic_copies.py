@@ -128,8 +128,9 @@ class SymbolicCopies:
 
     def key(self) -> tuple:
         """Equal for objects with the same trace."""
-        finite = np.isfinite(self.values)
-        odd = () if finite.all() else tuple(map(repr, np.where(finite, 0.0, self.values).tolist()))
+        values = self.values
+        finite = np.isfinite(values)
+        odd = () if finite.all() else tuple(map(repr, np.where(finite, 0.0, values).tolist()))
         return *self.signature, *self.external_state.signature, odd
 
     @property
@@ -215,7 +216,10 @@ class SymbolicCopies:
             self.signature.append(float(x).hex())
             return x
         self.signature.append(type(x))
-        number = self._numbers(np.array([x])).item()
+        numbers = self._numbers(np.array([x]))
+        if self.load is None:
+            return x
+        number = numbers.item()
         return as_python(number) if type(x) is float else as_numpy(number)
 
     def _remembered(self, x: Any, path: str, cell: Cell) -> Any:
