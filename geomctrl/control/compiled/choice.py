@@ -131,9 +131,10 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> FittedTrace
                     copies, parts = copied_parts(loop, watchers, more)
                     key = *copies.key(), *others
                     own = *key, copies.values.tobytes()
-        key = own if isinstance(traced, TracedLoop) and traced.constant else key
-        _traces[key] = traced
-        _traces.move_to_end(key)
+        if next(reversed(_traces.values()), None) is not traced:
+            key = own if isinstance(traced, TracedLoop) and traced.constant else key
+            _traces[key] = traced
+            _traces.move_to_end(key)
         while len(_traces) > MAX_TRACES:
             _traces.popitem(last=False)
     if isinstance(traced, TraceRefusal):
