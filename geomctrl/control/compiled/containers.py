@@ -45,7 +45,8 @@ def table_signature(x: Any) -> Any:
 
 def storage(x: np.ndarray) -> tuple[bool, bool, bool]:
     """What code can ask about the memory of an array."""
-    return x.flags.c_contiguous, x.flags.f_contiguous, x.flags.writeable
+    flags = x.flags
+    return flags.c_contiguous, flags.f_contiguous, flags.writeable
 
 
 def key_signature(key: Any) -> Any:

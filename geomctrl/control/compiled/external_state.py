@@ -97,6 +97,7 @@ class ExternalState:
         self._owners: dict[int, Any] = {}  # classes and modules
         self._libraries: dict[int, types.ModuleType] = {}
         self._known: dict[int, frozenset[str]] = {}  # names in the owners before the first call
+        self._package_classes: set[int] = set()  # whose attributes are in _attributes
         self._visited: set[tuple[int, str]] = set()
         self._copied_functions = set(map(id, copied))
         try:
@@ -295,12 +296,16 @@ class ExternalState:
         self._visit(module_found, module)
 
     def _class(self, kind: type, name: str) -> None:
-        self.signature.append((name, *map(identity, kind.__mro__)))
-        self.reached.append(kind.__mro__)
+        mro = kind.__mro__
+        self.signature.append((name, mro if type(kind) in (type, abc.ABCMeta) else tuple(map(identity, mro))))
+        self.reached.append(mro)
         if is_own_class(type(kind)) and not type(kind).__module__.startswith("geomctrl."):
             self._visit(type(kind), f"type({name})")
-        for cls in kind.__mro__:
+        for cls in mro:
+            if id(cls) in self._package_classes:
+                continue
             if cls.__module__.startswith("geomctrl."):  # a class of the package may call any of its attributes
+                self._package_classes.add(id(cls))
                 self._attributes |= names_in_class(cls, len(vars(cls))) - {"start", "value"}
             elif id(cls) not in self._known and is_own_class(cls):
                 if "__del__" in vars(cls):

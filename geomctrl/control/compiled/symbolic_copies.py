@@ -243,7 +243,7 @@ class SymbolicCopies:
     def _array(self, x: np.ndarray, path: str) -> Any:
         if x.dtype == object:
             return self._unknown(x, path)
-        if path.lstrip(".") in self.buffers and self.buffer is not None and x.dtype == np.float64:
+        if self.buffer is not None and x.dtype == np.float64 and path.lstrip(".") in self.buffers:
             clone = symbol_array([self.buffer(k) for k in range(x.size)], x.shape)
             self._begin(x, clone, x.shape)
             self._written.append((clone, clone.view(np.ndarray).ravel().tolist()))
