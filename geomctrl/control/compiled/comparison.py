@@ -131,12 +131,12 @@ class Comparison:
             steps = np.round(stored[:, 0] / dt)  # the last step may be shorter
             asked = (steps % max(period, 1) == 0) & (np.abs(stored[:, 0] - steps * dt) < 1e-6 * dt)
             stored, asked = stored[:, 1 + e.y :], asked | (not period)
-            if self.precision == "double":
-                self._require_agreement(self.layout.with_stored(samples, stored, asked))
-                return
-            self._require_agreement(samples)
-            samples = [x._replace(compiled=x.expected) for x in samples]
-            self._require_agreement(self.layout.with_stored(samples, stored, asked), ROUNDING[self.precision])
+            expected, compiled = np.array([x.expected for x in samples]), np.array([x.compiled for x in samples])
+            if self.precision != "double":
+                self._require_agreement(samples)
+                compiled = expected
+            stored = self.layout.with_stored(expected, compiled, stored, asked)
+            self._require_agreement(samples, stored, ROUNDING[self.precision])
 
     # --- one sample --------------------------------------------------------------------------------------------------
 
@@ -195,11 +195,12 @@ class Comparison:
             parts.append(np.full(cell.size, np.nan) if numbers is None else numbers)
         return np.concatenate(parts) if len(parts) > 1 else NO_NUMBERS
 
-    def _require_agreement(self, samples: list[ComparedSample], rounding: Rounding = ROUNDING["double"]) -> None:
-        """Raise UntraceableError if Python and compiled code differ by more than rounding."""
+    def _require_agreement(self, samples: list[ComparedSample], compiled: Any = None, rounding=ROUNDING["double"]):
+        """Raise UntraceableError if Python differs by more than rounding from compiled numbers, the samples' or others."""
         if not samples:
             return
-        expected, compiled = np.array([x.expected for x in samples]), np.array([x.compiled for x in samples])
+        expected = np.array([x.expected for x in samples])
+        compiled = np.array([x.compiled for x in samples]) if compiled is None else compiled
         apart, size = self.layout.differences(expected, compiled)
         largest, size = self.layout.largest(apart), self.layout.largest(size)
         agree = (largest <= rounding.agreement * np.maximum(size, FLOOR)).all(axis=1)
@@ -207,7 +208,7 @@ class Comparison:
         self.difference = max(self.difference, float(difference.max(initial=0.0)))
         for k in np.flatnonzero(~agree):
             allowed = np.maximum(size[k], FLOOR).repeat(self.layout.sizes)
-            self._require_rounding(samples[k], apart[k] / allowed, allowed, rounding)
+            self._require_rounding(samples[k]._replace(compiled=compiled[k]), apart[k] / allowed, allowed, rounding)
 
     def _require_rounding(
         self, sample: ComparedSample, apart: np.ndarray, size: np.ndarray, rounding: Rounding
@@ -332,19 +333,17 @@ class SampleRow:
         return out
 
     def with_stored(
-        self, samples: Sequence[ComparedSample], stored: np.ndarray, asked: np.ndarray
-    ) -> list[ComparedSample]:
-        """The samples with those numbers of stored rows that differ more from Python than their compiled numbers.
+        self, expected: np.ndarray, compiled: np.ndarray, stored: np.ndarray, asked: np.ndarray
+    ) -> np.ndarray:
+        """Compiled samples with those numbers of stored rows that differ more from the expected ones.
 
         asked: whether the law was called for a row's command.
         """
-        entries = self._stored
-        expected = np.array([x.expected for x in samples])[:, entries]
-        compiled = np.array([x.compiled for x in samples])
-        now, rows = compiled[:, entries], stored[:, entries - self.dim]
-        farther = self.differences(expected, rows)[0] > self.differences(expected, now)[0]
-        compiled[:, entries] = np.where(farther & (asked[:, None] | ~self._of_law), rows, now)
-        return [x._replace(compiled=y) for x, y in zip(samples, compiled)]
+        entries, out = self._stored, compiled.copy()
+        of_python, now, rows = expected[:, entries], compiled[:, entries], stored[:, entries - self.dim]
+        farther = self.differences(of_python, rows)[0] > self.differences(of_python, now)[0]
+        out[:, entries] = np.where(farther & (asked[:, None] | ~self._of_law), rows, now)
+        return out
 
     def differences(self, expected: np.ndarray, compiled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """|expected - compiled|, 0 if both are nan; |expected|, 0 if it is not finite. For samples or rows of them."""

@@ -57,6 +57,7 @@ class Machine(LaneMemory[Layout]):
         self._run, self._look = host.function(RUN, run), host.function(LOOK, look)
         self._over_rows = host.function(OVER_ROWS, *over_rows) if over_rows else None
         self.rows, self.out = np.zeros(0), self._area(layout.out, sum(self.equations.sample.sizes))
+        self._observed_row = np.zeros((layout.row // width, 1))  # of `look`
         self.addresses = 0, 0  # of the values and the memory
 
     @property
@@ -148,11 +149,14 @@ class Machine(LaneMemory[Layout]):
         """
         without = self._look(self.addresses[0], self.addresses[1]) >> lane & 1
         if watching and self._over_rows is not None:
-            e, out = self.equations, self.out
-            row = np.concatenate((self.x[: 1 + e.y + e.held], out[e.dim : e.dim + e.sample.sizes[1]]))
-            without |= self._filled(row[None]) == 0
+            e, out, row = self.equations, self.out, self._observed_row
+            state = 1 + e.y + e.held
+            row[:state], row[state:] = self.x[:state], out[e.dim : e.dim + e.sample.sizes[1]]
+            failed = np.zeros(2, np.int64)
+            self._over_rows(*self.addresses, row.ctypes.data, 1, failed.ctypes.data)
+            without |= int(failed[0]) & 1
             for place in e.rows.places if e.rows else ():
-                out[place - (1 + e.y + e.held) + e.dim] = row[place]
+                out[place - state + e.dim] = row[place]
         sample = self.memory[self._observed[lane]]
         rates = sample[: self.equations.dim]
         finite = math.isfinite(rates.dot(rates)) or np.isfinite(rates).all()  # the sum may overflow
