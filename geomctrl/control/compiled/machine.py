@@ -144,7 +144,7 @@ class Machine(LaneMemory[Layout]):
     def look(self, lane: int = 0, watching: bool = True) -> np.ndarray | None:
         """Compute a sample at the state in memory: rates, held command, measurements and the memory of monitors.
 
-        The order is that of `comparison.SampleRow`. None if there is no result, or if the rates are not finite.
+        The order is that of `sample_row.SampleRow`. None if there is no result, or if the rates are not finite.
         watching: with the monitors that are computed from rows.
         """
         without = self._look(self.addresses[0], self.addresses[1]) >> lane & 1
@@ -201,7 +201,7 @@ def _code(traced: TracedLoop, width: int) -> tuple:
 
 
 def _observed(traced: TracedLoop, equations: Equations, l: Layout) -> list[np.ndarray]:
-    """Positions in memory of a sample's numbers for each lane, in the order of `comparison.SampleRow`."""
+    """Positions in memory of a sample's numbers for each lane, in the order of `sample_row.SampleRow`."""
     w = l.width
     held, measured = (
         [k for c in columns for k in range(c.first, c.first + c.size)] for columns in (traced.held, traced.columns)

@@ -70,7 +70,6 @@ class SymbolicCopies:
         writable: bool = False,
     ):
         self.writable = writable  # whether constant arrays of numbers accept symbols
-
         self.buffer, self.buffers, self.advice = buffer, buffers, advice
         self.traced: list[tuple[Any, Sequence[int]]] = []  # graphs and their outputs, which must not depend on buffers
         self.memory, self.cells = memory, memory.cells if memory else cells or {}
@@ -109,8 +108,7 @@ class SymbolicCopies:
         finally:
             place = state.restored()
         self.reset(remembering)
-        place = place or self._changed
-        if place:
+        if place := place or self._changed:
             raise SideEffectError(
                 place, f"{place} changes during a call{line_of_change(place, self.kinds)}: {self.advice}"
             )
@@ -128,8 +126,7 @@ class SymbolicCopies:
 
     def key(self) -> tuple:
         """Equal for objects with the same trace."""
-        values = self.values
-        finite = np.isfinite(values)
+        finite = np.isfinite(values := self.values)
         odd = () if finite.all() else tuple(map(repr, np.where(finite, 0.0, values).tolist()))
         return *self.signature, *self.external_state.signature, odd
 
@@ -216,10 +213,7 @@ class SymbolicCopies:
             self.signature.append(float(x).hex())
             return x
         self.signature.append(type(x))
-        numbers = self._numbers(np.array([x]))
-        if self.load is None:
-            return x
-        number = numbers.item()
+        number = self._numbers(np.array([x])).item()
         return as_python(number) if type(x) is float else as_numpy(number)
 
     def _remembered(self, x: Any, path: str, cell: Cell) -> Any:

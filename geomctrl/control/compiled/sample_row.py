@@ -1,0 +1,112 @@
+"""`SampleRow`: the numbers of a sample of a closed loop as one row, to compare compiled code with Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from geomctrl.mechanism.configuration import random_configuration
+from geomctrl.tracing.untraceable import UntraceableError
+
+from .law_trace import OF_STATE
+from .traced_loop import TracedLoop
+
+ROW_ONLY_COLUMNS = ("tau", "signal", "applied", "desired")  # columns that depend only on the state of their own row
+
+
+class SampleRow:
+    """The numbers of a sample as one row, with their names: rates, command, measurements, memory of monitors."""
+
+    def __init__(self, traced: TracedLoop, loop: Any, watchers: int):
+        n, dim = loop.plant.robot.nv, len(loop.rates)
+        parts = [0, n, 2 * n, 2 * n + loop.z_group.dim, dim - 1, dim]
+        held = [(c.kind, c.name, c.shape) for c in traced.held]
+        columns = [(c.kind, c.name, c.shape) for c in traced.columns]
+        memory = [(*place.key, place.shape or ()) for place in traced.memory]
+        self.keys = [("rates", ""), *((kind, name) for kind, name, _ in (*held, *columns, *memory))]
+        self.shapes = [(dim,), *(shape for _, _, shape in (*held, *columns, *memory))]
+        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes]).tolist()
+        self.first, self.total = [0, *ends[:-1]], ends[-1]
+        places = [*zip(self.keys, self.shapes, self.first, ends)]
+        self.places, self.memory_places = places[: len(places) - len(memory)], places[len(places) - len(memory) :]
+        self.memory = ends[-1] - sum(place.size for place in traced.memory)  # where the memory of watchers begins
+        self.signals = {name for kind, name, _ in (*held, *columns) if kind == "signal"}
+        split = sorted({*parts, *self.first} - {self.total})
+        self.starts = np.array([k for k, b in zip(split, [*split[1:], self.total]) if b > k])
+        self.dim = dim
+        self.sizes = np.diff([*self.starts, self.total])
+        self.watched = np.zeros(self.total, bool)  # entries of monitors and measures
+        for key, _, a, b in self.places:
+            self.watched[a:b] = key[0] in ("monitor", "watched")
+        self.watched[self.memory :] = True
+        self.own_places = [x for x in self.places if not self.watched[x[2]]]
+        kept = [(key[0], a, b) for key, _, a, b in self.places if key[0] in (*ROW_ONLY_COLUMNS, *OF_STATE)]
+        self._stored = np.array([k for _, a, b in kept for k in range(a, b)], int)
+        self._of_law = np.array([kind != "desired" for kind, a, b in kept for k in range(a, b)], bool)
+        self.changing = traced.changing(watchers)
+        self._drawn: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def drawn(self, number: int, loop: Any) -> tuple[np.ndarray, np.ndarray]:
+        """A random configuration and normal numbers for state `number`, the same for all loops with this trace."""
+        if number not in self._drawn:
+            rng = np.random.default_rng(number)
+            configuration = random_configuration(loop.plant.robot, rng)
+            self._drawn[number] = configuration, rng.normal(size=max(len(loop.y), loop.group.dim))
+        return self._drawn[number]
+
+    def flat(
+        self, sample: dict[tuple[str, str], Any], where: Callable[[], str], memory: np.ndarray | None
+    ) -> np.ndarray:
+        """The numbers of a sample in Python; those of monitors and measures are 0 if they are not compared.
+
+        memory: that of monitors and measures before the sample; None if they are not compared. Raises UntraceableError
+        if shapes differ.
+        """
+        out = np.zeros(self.total)
+        places = self.own_places
+        if memory is not None:
+            out[self.memory :] = memory[: self.total - self.memory]
+            places = [*self.places, *[place for place in self.memory_places if place[0] in sample]]
+        for key, shape, first, last in places:
+            x = sample.get(key)
+            if type(x) is np.ndarray and x.shape == shape:
+                out[first:last] = x if x.ndim == 1 else x.ravel()
+            elif type(x) is float and not shape:
+                out[first] = x
+            elif x is not None and np.shape(x) == shape:
+                out[first:last] = np.ravel(x)
+            else:
+                raise UntraceableError(f"{where()}: compiled, {' '.join(key).strip()} has another shape than in Python")
+        return out
+
+    def with_stored(
+        self, expected: np.ndarray, compiled: np.ndarray, stored: np.ndarray, asked: np.ndarray
+    ) -> np.ndarray:
+        """Compiled samples with those numbers of stored rows that differ more from the expected ones.
+
+        asked: whether the law was called for a row's command.
+        """
+        entries, out = self._stored, compiled.copy()
+        of_python, now, rows = expected[:, entries], compiled[:, entries], stored[:, entries - self.dim]
+        farther = self.differences(of_python, rows)[0] > self.differences(of_python, now)[0]
+        out[:, entries] = np.where(farther & (asked[:, None] | ~self._of_law), rows, now)
+        return out
+
+    def differences(self, expected: np.ndarray, compiled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """|expected - compiled|, 0 if both are nan; |expected|, 0 if it is not finite. For samples or rows of them."""
+        apart, size = np.abs(expected - compiled), np.abs(expected)
+        if not np.isfinite(apart).all():
+            apart[(expected == compiled) | (np.isnan(expected) & np.isnan(compiled))] = 0.0
+            apart[np.isnan(apart)] = np.inf
+            size[~np.isfinite(size)] = 0.0
+        return apart, size
+
+    def largest(self, numbers: np.ndarray) -> np.ndarray:
+        """The largest number of each array of a sample, or of rows of samples."""
+        return np.maximum.reduceat(numbers, self.starts, axis=-1)
+
+    def key(self, entry: int) -> tuple[str, str]:
+        """Kind and name of the quantity that contains number `entry`."""
+        return self.keys[max(k for k, first in enumerate(self.first) if first <= entry)]
