@@ -179,9 +179,14 @@ def _code(code: types.CodeType) -> tuple:
 def _content(code: types.CodeType) -> tuple:
     parts = []
     for c in codes(code):
-        constants = [repr(x) for x in c.co_consts if type(x) is not types.CodeType]
+        constants = [_constant(x) for x in c.co_consts if type(x) is not types.CodeType]
         parts += c.co_code, c.co_exceptiontable, *SHAPE_OF_CODE(c), *constants
     return tuple(parts)
+
+
+def _constant(x: Any) -> str:
+    """The repr of a constant, with the elements of a set in an order that does not depend on their hashes."""
+    return repr((frozenset, sorted(map(repr, x)))) if type(x) is frozenset else repr(x)
 
 
 def _release(module: str) -> str:
