@@ -174,7 +174,13 @@ def identity_with_truth(code: types.CodeType) -> str:
 @functools.lru_cache(maxsize=10_000)
 def _compares_objects(code: types.CodeType) -> bool:
     """Whether code may ask if two computed objects are the same, or share memory."""
-    names = ("id", "is_", "is_not", "shares_memory", "may_share_memory")  # no set, whose order differs between processes
+    names = (
+        "id",
+        "is_",
+        "is_not",
+        "shares_memory",
+        "may_share_memory",
+    )  # no set, whose order differs between processes
     for c in codes(code):
         before = ""
         for instruction in dis.get_instructions(c):

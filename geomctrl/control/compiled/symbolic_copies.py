@@ -273,15 +273,13 @@ class SymbolicCopies:
         self._kept.append(owner)
         copies = self._owners.setdefault(id(owner), [])
         copies.append(clone)
-        if len(copies) > 1:
-            for clone in copies:
-                clone.flags.writeable = False
+        for clone in copies if len(copies) > 1 else ():
+            clone.flags.writeable = False
 
     def _list(self, x: list | deque, path: str) -> Any:
         """A copy with copies of the entries. An array in several places, as in [zeros] * 3, has symbols for each."""
-        clone = self._begin(
-            x, deque(maxlen=x.maxlen) if isinstance(x, deque) else [], len(x), getattr(x, "maxlen", None)
-        )
+        maxlen = x.maxlen if isinstance(x, deque) else None
+        clone = self._begin(x, deque(maxlen=maxlen) if isinstance(x, deque) else [], len(x), maxlen)
         copies: dict[int, Any] = {}
         for k, value in enumerate(x):
             if again := type(value) is np.ndarray and id(value) in copies:
