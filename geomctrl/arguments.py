@@ -226,8 +226,8 @@ def path_of(name: str, x: object) -> Path:
     """
     if isinstance(x, (str, os.PathLike)):
         with contextlib.suppress(ValueError):  # of names that no file can have: they have half of a character
-            encoded = os.fsencode(x)
-            if encoded and b"\0" not in encoded and max(map(len, encoded.split(os.sep.encode()))) <= MAX_FILE_NAME:
+            encoded, lengths = os.fsencode(x), [len(os.fsencode(part)) for part in Path(x).parts]
+            if encoded and b"\0" not in encoded and max(lengths, default=0) <= MAX_FILE_NAME:
                 return Path(x)
     raise ArgumentError(f"{name}: expected a path, got {shown(x)}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -78,11 +78,10 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _contents(law: Any) -> list[tuple[Any, Any]]:
-    while True:
-        try:
+    for _ in range(100):
+        with suppress(RuntimeError):  # the other thread changed a container at the same moment
             return contents_of(law, closures=True)
-        except RuntimeError:  # the other thread changed a container at the same moment
-            continue
+    return []
 
 
 @contextmanager

@@ -196,7 +196,7 @@ def refuse_identity(reached: Iterable[Any], path: str) -> None:
     """Raise UntraceableError if code among these objects compares objects, because copies of one array are several."""
     if any(_compares_objects(x) for x in reached if type(x) is types.CodeType):
         raise UntraceableError(
-            f"{path} holds one array in several places, and the code compares objects by `is`: create an array for each"
+            f"{path} holds an array that is in other places, too, and the code compares objects by `is`: copy the array"
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import types
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -137,3 +138,9 @@ def set_member(owner: Any, name: str, value: Any) -> None:
         space_of(owner).pop(name)
     else:
         space_of(owner)[name] = value
+
+
+def shared_array(reached: Iterable[Any], copies: Mapping[int, tuple[int, Any]], filled: Iterable[tuple]) -> str:
+    """The path of a copied array that code also reaches by a name; "" if there is none."""
+    named = [copies[id(x)][1] for x in reached if type(x) is np.ndarray and id(x) in copies]
+    return next((path for x, path, _ in filled if any(x is y for y in named)), "")

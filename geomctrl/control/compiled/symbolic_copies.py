@@ -38,7 +38,7 @@ from geomctrl.tracing.type_tests import refuse_identity
 from geomctrl.tracing.untraceable import reraise_untraceable
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
-from .containers import TABLES, array_signature, is_named_tuple, key_signature, storage, table_signature
+from .containers import TABLES, array_signature, is_named_tuple, key_signature, shared_array, storage, table_signature
 from .contents import LAW, SideEffectError, content, difference, put_back, require_overwritten
 from .external_state import LIBRARY, MAX_THINGS, PRINTED, ExternalState
 from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
@@ -120,8 +120,9 @@ class SymbolicCopies:
         """The external state that the code reaches by names. Raises UntraceableError if that may be memory."""
         if self._external_state is None:
             self._external_state = ExternalState(self._roots, self.kinds, self._copied_functions)
-            if self._repeated:
-                refuse_identity(self._external_state.reached, self._repeated)
+            reached = self._external_state.reached
+            if place := self._repeated or shared_array(reached, self._copies, self.filled):
+                refuse_identity(reached, place)
         return self._external_state
 
     def key(self) -> tuple:
@@ -256,9 +257,8 @@ class SymbolicCopies:
                     numbers.ravel()[zero] = 0.0
                 numbers = entered(numbers)
             clone = self._begin(x, numbers, x.shape, storage(x), zero.tobytes())
-        self.filled.append(
-            (clone, path, x if clone.dtype == x.dtype != object else clone.view(np.ndarray).ravel().tolist())
-        )
+        entries = x if clone.dtype == x.dtype != object else clone.view(np.ndarray).ravel().tolist()
+        self.filled.append((clone, path, entries))
         clone.flags.writeable = x.flags.writeable
         self.is_copy(clone, x)
         return clone
