@@ -13,7 +13,7 @@ import geomctrl as gc
 from geomctrl.control import law_use
 from geomctrl.tracing.constant_arrays import visible_arrays
 
-# Slow: afterwards this process stores no traces, because members of modules were first read while another thread traced.
+# Slow: afterwards this process stores no traces, because members of modules were first read while a thread traced.
 pytestmark = pytest.mark.slow
 
 ROBOT = gc.models.two_link()
