@@ -358,6 +358,6 @@ def test_who_names_a_gpu_says_that_none_has_run_it():
     texts |= {path: path.read_text(encoding="utf-8") for path in modules}
     named = {path for path, text in texts.items() if NAMES_GPU.search(text) and path.name not in COMPARING}
     assert len(named) > 12
-    told = re.compile(r"not\s+yet\s+(run\s+)?on\s+(a|the)\s+GPU|not\s+yet\s+run\s+on\s+one")
-    silent = {str(path.relative_to(ROOT)) for path in named if not told.search(texts[path])}
+    notice = re.compile(r"not\s+yet\s+(run\s+)?on\s+(a|the)\s+GPU|not\s+yet\s+run\s+on\s+one")
+    silent = {str(path.relative_to(ROOT)) for path in named if not notice.search(texts[path])}
     assert not silent

@@ -45,7 +45,7 @@ FILLED = ("zeros", "empty", "ones", "full", "zeros_like", "empty_like", "ones_li
 CONVERTED = ("array", "asarray", "ascontiguousarray", "asanyarray")
 ORIGINAL = {name: getattr(np, name) for name in (*FILLED, *CONVERTED)}
 
-_lock = threading.RLock()
+members_replaced = threading.RLock()  # held while members of modules are replaced
 
 
 @contextmanager
@@ -56,7 +56,11 @@ def numpy_on_symbols(*spaces: dict[str, Any], roots: Iterable[Any] = ()) -> Iter
     globals of these modules and in `spaces`. numpy and math themselves remain unchanged, because compiled libraries
     call them with numbers. The arrays that the functions and classes `roots` reach by name are `visible_arrays`.
     """
-    with _lock, scipy_on_symbols(), np.errstate(all="ignore"):  # warnings about constants belong to the real run
+    with (
+        members_replaced,
+        scipy_on_symbols(),
+        np.errstate(all="ignore"),
+    ):  # warnings about constants belong to the real run
         owner = threading.get_ident()
         replacements, builtin = _replacements(owner)
         replaced = {id(x) for x in replacements}

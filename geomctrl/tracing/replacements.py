@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from operator import attrgetter, is_, itemgetter
 from typing import Any, NamedTuple
 
 from .code_identity import CREATED, functions_in
+from .patched_numpy import members_replaced
 
 CODE, DEFAULTS, BASES = attrgetter("__code__"), attrgetter("__defaults__"), attrgetter("__bases__")
 EQUAL_TO_OTHERS = (int, float, complex, tuple, frozenset)
@@ -27,7 +27,6 @@ class Replacements:
 
     def __init__(self, *packages: str, without: tuple[str, ...] = ()):
         self._packages, self._without = tuple(f"{name}." for name in packages), without
-        self._lock = threading.RLock()  # for what follows
         self._imported, self._modules = 0, set[str]()
         self._spaces: dict[str, _Space] = {}  # modules and classes by location
         self._views: list[Iterable[Any]] = []  # their members, which the views follow
@@ -54,7 +53,7 @@ class Replacements:
         result = self._result  # another thread may reset it
         if result is not None:
             return result
-        with self._lock:
+        with members_replaced:  # not while another thread traces: it replaces members for a moment
             return self._now()
 
     def _now(self) -> list[tuple[str, list[Any]]]:

@@ -13,9 +13,6 @@ import geomctrl as gc
 from geomctrl.control import law_use
 from geomctrl.tracing.constant_arrays import visible_arrays
 
-# Slow: afterwards this process stores no traces, because members of modules were first read while a thread traced.
-pytestmark = pytest.mark.slow
-
 ROBOT = gc.models.two_link()
 REST = np.zeros(2)
 KP = np.diag((20.0, 10.0))

@@ -152,7 +152,7 @@ class Forms:
         parts = [(power(torque), dot(w, rest)) for torque, rest in self.loop.extra["torque"]]
         form = self.adaptive(U_rate, w, parts, lemmas) or self.promised(E, parts, lemmas, "power, without M^-1")
         form, lemmas, model, decrease = form
-        has_mass = degree_in(self.graph, U, set(self.p)) > 0  # 1/2 w . M w + U would subtract what it has added
+        has_mass = degree_in(self.graph, U, set(self.p)) > 0  # else 1/2 w . M w and U have terms that cancel
         return form, lemmas, model, decrease, self.about(V if has_mass else energy[0][1], model), U
 
     def adaptive(self, U_rate: Any, w: list[Any], parts: list[tuple[Any, Any]], lemmas: list[Lemma]) -> Any:
