@@ -202,9 +202,8 @@ def _package(modules: int) -> str:
     """A digest of geomctrl: its files, and the code and constants in its modules. modules: imported ones, all told."""
     digest = hashlib.blake2b()
     for name, module in sorted(sys.modules.items()):
-        if (
-            name.startswith(OWN_MODULES) and isinstance(module, types.ModuleType) and module.__name__ == name
-        ):  # no alias
+        is_module = isinstance(module, types.ModuleType) and module.__name__ == name  # under its own name
+        if is_module and name.startswith(OWN_MODULES):
             file, contents = getattr(module, "__file__", None), list(_contents(vars(module), name))
             digest.update(f"{name};".encode() + (Path(file).read_bytes() if file else b""))
             try:
