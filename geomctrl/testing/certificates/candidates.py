@@ -103,7 +103,7 @@ class CandidateLoop:
         loop = self.loop = trace_closed_loop(plant, law, extra)
         self.n = 2 * len(q_d)
         self._field = loop.over(loop.field[: self.n])
-        if loop.extra.keys() & {POTENTIAL} and self._is_weightless():
+        if POTENTIAL in loop.extra and self._is_weightless():
             del loop.extra[POTENTIAL]
         self.names, terms = list(loop.extra), list(loop.extra.values())
         self._terms = loop.over([*terms, *(loop.along(x) for x in terms)])
