@@ -34,6 +34,7 @@ from geomctrl.tracing.proofs.identities import chance, degree_in, identical
 from geomctrl.tracing.proofs.interpreted import Program
 from geomctrl.tracing.proofs.polynomials import expanded
 from geomctrl.tracing.proofs.substitution import substituted
+from geomctrl.tracing.requirements import requirements
 from geomctrl.tracing.symbols import Symbol, add, is_symbol, mul, sub
 from geomctrl.tracing.untraceable import UntraceableError
 
@@ -41,6 +42,7 @@ from .decided import decided, replaced
 from .forms import ERRORS, INVERSE, Forms, Lemma, dot
 from .tracking import (
     apart,
+    in_coordinates,
     in_errors,
     in_estimation_errors,
     in_sliding_variables,
@@ -78,6 +80,7 @@ class Equations:
     w: the vector of V = 1/2 w . M w + U.
     weights: bounds (2, m, m) of P if V = 1/2 w . M w + 1/2 z . P z with the errors z of an adaptive law's state.
     phases: nodes of the phases of sinusoids of several frequencies, parameters before time, which then only `loop` has.
+    evaluated: the loop with everything that Python evaluates, of which the other expressions may omit terms.
     """
 
     graph: Any
@@ -97,6 +100,7 @@ class Equations:
     form: str
     lemmas: list[Lemma]
     loop: TracedClosedLoop
+    evaluated: TracedClosedLoop
     timed: bool = False
     times: tuple[float, float] = (0.0, np.inf)
     places: list[Any] = field(default_factory=list)
@@ -168,6 +172,7 @@ def equations(
     as_traced = trace_closed_loop(plant, controller, _moving if moving else _further)
     pushes, rubs = as_traced.extra.pop("torques"), as_traced.extra.pop("friction")
     as_traced, adaptive = _with_true_parameters(as_traced), as_traced.split(as_traced.y)[2] is not None
+    evaluated = in_coordinates(as_traced, moving)
     as_traced.extra["others"] = [*(pushes if disturbed else []), *(rubs if rubbing else [])]
     as_traced, pairs = in_errors(as_traced) if moving else (as_traced, [])
     loop = as_traced if within is None else decided(as_traced, within)
@@ -206,7 +211,10 @@ def equations(
     errors, gain = forms.errors, forms.gain if sliding else None
     if gain is not None:
         ends = [decrease, value, U, *mass]
-        x, (decrease, value, U, *mass), as_traced = in_sliding_variables(as_traced, x, forms.w, q_d, gain, ends)
+        x, (decrease, value, U, *mass), as_traced, velocities = in_sliding_variables(
+            as_traced, x, forms.w, q_d, gain, ends
+        )
+        evaluated = replaced(evaluated, velocities)
     if timed:
         further = [*phases, loop.t.index]
         errors = [*errors, *(graph.load(ERRORS, len(p) + i).index for i in range(len(further)))]
@@ -214,7 +222,7 @@ def equations(
     return Equations(
         graph, x, np.asarray(q_d, float), angles, p, errors, model,
         forms.fixed, value, decrease, None if potential is None else U, mass,
-        loads([graph.load(INVERSE, k) for k in range(len(mass))]), forms.monotone, form, lemmas, as_traced,
+        loads([graph.load(INVERSE, k) for k in range(len(mass))]), forms.monotone, form, lemmas, as_traced, evaluated,
         timed, times, places, gain, phases, w, forms.weights,
     )  # fmt: skip
 
@@ -298,6 +306,9 @@ def _further(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[s
     plant = parts.plant
     extra["tau"] = _numbers(command.tau)
     net = extra["net"] = _numbers(plant._net(t, q, v, command.tau, None))
+    with requirements() as positive:
+        robot.forward_dynamics(q, v, command.tau)
+    extra["pivots"] = list(positive)
     extra["torque"] = [(net, [0.0] * n), *_divided(parts, t, q, v, command)]
     wrenches = None if plant.f_ext is None else plant.f_ext(t, q, v)
     candidates = [x for x in command.signals.values() if np.shape(x) == (n,)]

@@ -115,6 +115,13 @@ def in_errors(loop: TracedClosedLoop) -> tuple[TracedClosedLoop, Pairs]:
     return replace(loop, value=value, rate=rate, field=field, extra={**extra, "desired": desired}, good=good), pairs
 
 
+def in_coordinates(loop: TracedClosedLoop, moving: bool) -> TracedClosedLoop:
+    """What Python evaluates of the loop, without omitting any operation; moving: with (e, de) as its state."""
+    (q, v, _), extra = loop.split(loop.y), {k: loop.extra[k] for k in ("tau", "pivots")}
+    places = zip([*q.tolist(), *v.tolist()], loop.extra["desired"] if moving else ())
+    return replaced(replace(loop, rate=0.0, extra=extra), {x.index: add(x, y) for x, y in places})
+
+
 def in_estimation_errors(loop: TracedClosedLoop) -> TracedClosedLoop:
     """The loop whose state z is z - z_true, with the true parameters of its extra "estimated", which are constant."""
     z = loop.split(loop.y)[2]
@@ -126,26 +133,27 @@ def in_estimation_errors(loop: TracedClosedLoop) -> TracedClosedLoop:
 
 def in_sliding_variables(
     loop: TracedClosedLoop, x: list[int], w_own: list[Any], q_d: np.ndarray, gain: np.ndarray, ends: list[Any]
-) -> tuple[list[int], list[Any], TracedClosedLoop]:
-    """x, expressions and the loop with w = v + gain (q - q_d) as a coordinate instead of v.
+) -> tuple[list[int], list[Any], TracedClosedLoop, dict[int, Any]]:
+    """x, expressions and the loop with w = v + gain (q - q_d) as a coordinate instead of v, and v by its nodes.
 
     w_own: expressions that are known to be w."""
     graph, n = loop.graph, len(gain)
     e = [sub(Symbol(graph, k), origin) for k, origin in zip(x[:n], np.asarray(q_d, float).tolist())]
     w = [graph.load(SLIDING, i) for i in range(n)]
-    new: dict[int, Any] = {y.index: z for y, z in zip(w_own, w) if is_symbol(y)}
+    velocities: dict[int, Any] = {}
     for node, y, row in zip(x[n:], w, gain.tolist()):
-        new[node] = y
+        velocities[node] = y
         for a, k in zip(row, e):
-            new[node] = sub(new[node], mul(a, k))
-    parts: list[Any] = [ends, loop.value, loop.rate, loop.slope, loop.field, loop.good, loop.extra["tau"]]
+            velocities[node] = sub(velocities[node], mul(a, k))
+    new = {y.index: z for y, z in zip(w_own, w) if is_symbol(y)} | velocities
+    parts: list[Any] = [ends, loop.value, loop.rate, loop.slope, loop.field, loop.good]
     symbols: list[Any] = []
     with_symbols(parts, symbols.append)
     moved = dict(zip(loads(symbols), substituted(graph, symbols, new)))
-    ends, value, rate, slope, field, good, tau = with_symbols(parts, lambda y: moved[y.index])
-    loop = replace(loop, value=value, rate=rate, field=field, good=good, extra={**loop.extra, "tau": tau})
+    ends, value, rate, slope, field, good = with_symbols(parts, lambda y: moved[y.index])
+    loop = replace(loop, value=value, rate=rate, field=field, good=good)
     loop.__dict__["slope"] = slope  # the derivative along the field of (q, v), a cached property
-    return [*x[:n], *loads(w), *x[2 * n :]], ends, loop
+    return [*x[:n], *loads(w), *x[2 * n :]], ends, loop, velocities
 
 
 def _has(graph: Any, x: Any, inputs: Any) -> bool:

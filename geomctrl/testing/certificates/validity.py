@@ -7,12 +7,14 @@ the equations omit, such as 0 log(x)), and V is continuous.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from geomctrl.control.plant import Plant
+from geomctrl.tracing.derivatives import loads
+from geomctrl.tracing.proofs.enclosure import PARTIAL
 from geomctrl.tracing.proofs.identities import degree_in, identical
 from geomctrl.tracing.proofs.interpreted import Program, valued
 from geomctrl.tracing.proofs.substitution import COMPARED, substituted
@@ -28,6 +30,7 @@ from geomctrl.tracing.symbols import (
     is_symbol,
     mul,
     neg,
+    operands,
     sub,
     unary,
     where,
@@ -122,34 +125,59 @@ def requirements_of(e: Any) -> Any:
     """The condition (or True) under which the loop is defined, apart from positive definite mass matrices.
 
     The claim is about robots whose mass matrices are positive definite."""
-    good = e.loop.good
-    return True if good is True else _without_pivots(e.graph, good.index)
+    good = e.evaluated.good
+    return True if good is True else _without(e.graph, _pivots(e), good.index)
 
 
-def _without_pivots(graph: Any, node: int) -> Any:
-    """A condition without the positivity of pivots of M; not simplified again, which would drop more."""
+def _without(graph: Any, known: Container[int], node: int) -> Any:
+    """A condition without those that are known to hold; not simplified again, which would drop more."""
     op, *rest = graph.nodes[node]
     if op == "and":
-        return both(*(_without_pivots(graph, x) for x in rest))
+        return both(*(_without(graph, known, x) for x in rest))
     if op == "not":
-        return invert(_without_pivots(graph, rest[0]))
-    pivot = op == "lt" and graph.nodes[rest[0]][:2] == ("const", 0.0)
-    return True if pivot else Condition(graph, node)
+        return invert(_without(graph, known, rest[0]))
+    return True if node in known else Condition(graph, node)
+
+
+def _pivots(e: Any) -> dict[int, int]:
+    """The pivots of the true mass matrix by the conditions that they are positive."""
+    waiting, pivots = [x.index for x in e.evaluated.extra["pivots"]], {}
+    while waiting:
+        op, *rest = e.graph.nodes[k := waiting.pop()]
+        waiting += rest if op == "and" else []
+        if op == "lt" and e.graph.nodes[rest[0]][:2] == ("const", 0.0):
+            pivots[k] = rest[1]
+    return pivots
+
+
+def _evaluated(e: Any) -> list[Any] | None:
+    """Numbers that are finite where all of the loop is: operands where M^-1 enters; None if that is not shown."""
+    graph, pivots, after, before = e.graph, set(_pivots(e).values()), set(), set()  # nodes that contain M^-1, operands
+    ends = [*e.evaluated.extra["tau"], *e.evaluated.field[e.n : len(e.x)], e.evaluated.value]
+    for k in graph.needed(loads(x for x in ends if is_symbol(x))):
+        op, *rest = graph.nodes[k][0], *operands(graph.nodes[k])
+        divided = op == "div" and rest[1] in pivots
+        if divided or not after.isdisjoint(rest):
+            if op in PARTIAL and not divided:
+                return None
+            after.add(k)
+            before.update(rest)
+    before.update(graph.operand(x) for x in ends)
+    return [Symbol(graph, k) for k in before - after]
 
 
 def exists(e: Any, box: Boxes) -> bool:
-    """Whether the loop is proved to be defined on the whole box."""
-    condition = requirements_of(e)
-    if condition is False:
+    """Whether everything that Python evaluates for the loop is proved to be defined on the whole box."""
+    condition, numbers = requirements_of(e), _evaluated(e)
+    if condition is False or numbers is None:
         return False
-    torques = [x for x in e.loop.extra["tau"] if is_symbol(x)]  # also where a form omits them
-    ends = [*torques, *([] if condition is True else [condition])]
+    ends = [*numbers, *([] if condition is True else [condition])]
     program, count, boxes = Program(e.graph, ends, branches=True), 0, box
     while len(boxes) and count < MAX_BOXES:
         count += len(boxes)
         low, high = program.enclosed(inputs(e, boxes, boxes.lo, boxes.hi), len(boxes))
-        holds = np.isfinite(low[:, : len(torques)]).all(1) & np.isfinite(high[:, : len(torques)]).all(1)
-        holds &= (low[:, len(torques) :] == 1.0).all(1)
+        holds = np.isfinite(low[:, : len(numbers)]).all(1) & np.isfinite(high[:, : len(numbers)]).all(1)
+        holds &= (low[:, len(numbers) :] == 1.0).all(1)
         boxes = boxes[~holds]
         boxes = boxes.halved(np.argmax((boxes.hi - boxes.lo) / (box.hi - box.lo), axis=1))
     return not len(boxes)
