@@ -1,4 +1,4 @@
-"""All torques that satisfy the limits of a `QPInverseDynamics`: what a proof about its loop needs of its solver."""
+"""All accelerations that satisfy the limits of a `QPInverseDynamics`: what a proof needs of its solver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MARGIN = 0.5  # [rad/s^2 or m/s^2] to these limits, of an acceleration that show
 
 
 class ProgramTorques:
-    """The law tau = effort z for any |z| <= 1, and the limits of the program as functions of the state and z.
+    """The torques for an acceleration a(z) within its limits for |z| <= 1, and all limits as functions of state and z.
 
     Let a_f be an acceleration with admissible torques that satisfies the soft limits with a margin m, and a_w the
     wanted one. If |a_f - a_w|^2 < cost m, the solution has no slack: along the way from a solution with slack to a_f,
@@ -24,34 +24,49 @@ class ProgramTorques:
     tolerance = TOLERANCE
 
     def __init__(self, law: Any, slack_cost: float):
-        self.law, self.slack_cost = law, slack_cost
+        self.law, self.robot, self.slack_cost = law, law.robot, slack_cost
         if law.tasks or law.clearances:
             raise ArgumentError("controller: expected a QPInverseDynamics without tasks and clearances for this proof")
-        if not np.isfinite(law.effort).all():
-            raise ArgumentError(f"controller: expected finite limits of all efforts, got {law.effort.tolist()}")
+        limits = law.robot.limits
+        bounded = np.isfinite(limits.velocity) | (np.isfinite(limits.lower) & np.isfinite(limits.upper))
+        if not (np.isfinite(law.effort).all() and bounded.all()):
+            raise ArgumentError(
+                "controller: expected finite limits of all efforts, and of the velocity or position of each joint, got"
+                f" efforts {law.effort.tolist()}, velocities {limits.velocity.tolist()}"
+            )
 
     def start(self) -> np.ndarray:
-        return np.zeros(self.law.robot.nv)
+        return np.zeros(self.robot.nv)
 
     def __call__(self, t: Any, q: Any, v: Any, z: Any) -> Command:
-        return Command(self.law.effort * z, np.zeros(self.law.robot.nv))
+        return Command(self.robot.inverse_dynamics(q, v, self.acceleration(q, v, z)), np.zeros(self.robot.nv))
+
+    def acceleration(self, q: Any, v: Any, z: Any) -> Any:
+        """a (nv,) between its last limits, those of the position if there are any; z = 1 is TOLERANCE beyond."""
+        upper, lower = self.law._limits(q, v)
+        ends = [(los[-1], his[-1]) for los, his in zip(lower, upper)]
+        a = [0.5 * (lo + hi) + (0.5 * (hi - lo) + TOLERANCE) * z[i] for i, (lo, hi) in enumerate(ends)]
+        return np.stack(a)
 
     def program(self, t: Any, q: Any, v: Any, z: Any) -> tuple[list[Any], list[Any]]:
         """(Numbers that are not negative for solutions, numbers that are positive if there is one without slack)."""
-        law, robot = self.law, self.law.robot
-        M, bias = robot.mass_matrix(q), robot.inverse_dynamics(q, v, np.zeros(robot.nv))
-        a = np.linalg.solve(M, law.effort * z - bias)
+        law, robot = self.law, self.robot
+        a = self.acceleration(q, v, z)
         upper, lower = law._limits(q, v)
-        rows = [x - a[i] + TOLERANCE for i, bounds in enumerate(upper) for x in bounds]
-        rows += [a[i] - x + TOLERANCE for i, bounds in enumerate(lower) for x in bounds]
+        rows = [x - a[i] + TOLERANCE for i, bounds in enumerate(upper) for x in bounds[:-1]]
+        rows += [a[i] - x + TOLERANCE for i, bounds in enumerate(lower) for x in bounds[:-1]]
+        rows += self._left(robot.inverse_dynamics(q, v, a))
         error = law.error(t, q, v)
         wanted = error.a_d - law.kd.dot(error.w) - law.kp.dot(error.e)
-        inside = [_between(x, lo, hi) for x, lo, hi in zip(wanted, lower, upper)]
-        torque = [sum((M[i][j] * x for j, x in enumerate(inside)), bias[i]) for i in range(robot.nv)]
-        feasible = [limit - sign * x for limit, x in zip(law.effort, torque) for sign in (1.0, -1.0)]
+        inside = np.stack([_between(x, lo, hi) for x, lo, hi in zip(wanted, lower, upper)])
+        feasible = self._left(robot.inverse_dynamics(q, v, inside))
         feasible += [hi - lo - 2.0 * MARGIN for los, his in zip(lower, upper) for lo in los for hi in his]
         feasible.append(self.slack_cost * MARGIN - sum((x - y) ** 2 for x, y in zip(inside, wanted)))
         return rows, feasible
+
+    def _left(self, torque: Any) -> list[Any]:
+        """What is left of the efforts, in both directions."""
+        return [limit - sign * x for limit, x in zip(self.law.effort, torque) for sign in (1.0, -1.0)]
 
 
 def _between(x: Any, lower: list[Any], upper: list[Any]) -> Any:

@@ -38,12 +38,12 @@ def barrier(i=0, eps=EPS):
 BOX = np.array([-0.9, -3.0]), np.array([1.2, 3.0])
 
 
-def on_the_barrier(rng, box, i=0):
+def on_the_barrier(rng, box, i=0, eps=EPS):
     """Random states of the box with h = 0."""
     while True:
         x = rng.uniform(*box)
         n = len(x) // 2
-        x[n + i] = RATE * (1.0 + EPS - x[i])
+        x[n + i] = RATE * (1.0 + eps - x[i])
         if (box[0] <= x).all() and (x <= box[1]).all():
             yield x
 
@@ -116,3 +116,60 @@ def test_a_two_link_that_can_not_hold_its_weight_is_not_proved():
     assert certified(robot, box, budget=100).status == "undecided"
     states = zip(on_the_barrier(np.random.default_rng(1), box), range(20))
     assert max(law(0.0, x[:2], x[2:], None).signals["slack"] for x, _ in states) > 0.01
+
+
+# --- two links ---------------------------------------------------------------------------------------------------
+
+TWO = np.array([0.6, -0.5, 0.0, -0.5]), np.array([1.1, 0.5, 1.7, 0.5])
+NEAR = np.array([0.85, -0.1, 0.2, -0.1]), np.array([0.95, 0.1, 0.6, 0.1])
+
+
+def climbing(robot):
+    """A law that wishes to go beyond the limit, so that its program always brakes as late as possible."""
+    goal = np.full(robot.nv, 1.6)
+    return gc.controllers.QPInverseDynamics(robot, gc.references.hold(robot, goal), kp=20.0, kd=4.0, rate=RATE)
+
+
+def corners(robot, share, rng):
+    """The robot with each parameter at an end of its interval."""
+    sign = rng.choice([-1.0, 1.0], robot.parameters.shape)
+    return robot.with_parameters(robot.parameters * (1.0 + share * sign), physical=False)
+
+
+def least_rate(robot, share, eps, box, samples):
+    """The smallest h' = -rate v - a of sampled robots and states with h = 0, under the commands of the program."""
+    rng, law, least = np.random.default_rng(3), climbing(robot), np.inf
+    for x, _ in zip(on_the_barrier(rng, box, eps=eps), range(samples)):
+        command = law(0.0, x[:2], x[2:], None)
+        assert command.signals["slack"] < 1e-6
+        a = corners(robot, share, rng).forward_dynamics(x[:2], x[2:], command.tau)
+        least = min(least, -RATE * x[2] - a[0])
+    return least
+
+
+def test_two_links_stay_within_their_limits_with_the_torque_they_have():
+    robot = link(40.0, 2)
+    result = certified(robot, TWO)
+    assert result.status == "proved", result
+    assert "vdot = a + M^-1 r" in str(result)
+    assert least_rate(robot, 0.0, EPS, TWO, 30) == pytest.approx(RATE**2 * EPS, rel=1e-3)  # by hand
+
+
+@pytest.mark.parametrize(("share", "eps", "status"), [(0.01, 0.1, "proved"), (0.02, 0.02, "undecided")])
+def test_two_links_of_uncertain_inertia_stay_within_a_margin_of_their_limits(share, eps, status):
+    robot = link(60.0, 2)
+    box = NEAR[0] + [0.0, 0.0, RATE * eps, 0.0], NEAR[1] + [0.0, 0.0, RATE * eps, 0.0]
+    result = testing.certify_barrier(barrier(0, eps), climbing(robot), robot, box, parameters=share, budget=300)
+    assert result.claims[0].status == status, result
+    assert (least_rate(robot, share, eps, box, 200) > 0.0) == (status == "proved")
+
+
+def test_a_plant_that_is_heavier_than_the_model_of_the_program_is_not_proved():
+    robot = link(60.0, 2)
+    heavy = robot.with_parameters(1.05 * robot.parameters)
+    for plant, status in ((heavy, "undecided"), (robot, "proved")):
+        assert testing.certify_barrier(barrier(), climbing(robot), plant, NEAR, budget=100).claims[0].status == status
+    rubbing = gc.Plant(robot, friction=gc.Friction(0.5, 0.2))
+    assert (
+        testing.certify_barrier(barrier(), climbing(robot), rubbing, NEAR, budget=500).claims[0].status == "undecided"
+    )

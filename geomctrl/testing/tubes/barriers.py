@@ -89,6 +89,7 @@ class BarrierCertificate(ProofOnBoxes):
 
     def __str__(self) -> str:
         out = [str(claim) for claim in self.claims]
+        out += [f"lemma      {lemma}" for lemma in self.problem.equations.lemmas]
         if self.status == PROVED and self.invariant:
             out.append("motions from h >= 0 keep h >= 0 as long as they exist")
         elif self.status == PROVED:
@@ -245,7 +246,7 @@ class BarrierProblem:
         if feasible and degree_in(graph, h, {x.index for x in np.ravel(z)}):
             raise ArgumentError("barrier: expected an h that does not depend on z, of a law that solves a program")
         self.rate = e.loop.along(h, pace=0.0)
-        self.rows, self.is_program = e.rows([h, self.rate, *limits]), bool(feasible)
+        self.rows, self.is_program = e.rows([h, self.rate, *limits, *e.rates[: e.n]]), bool(feasible)
         self.feasible: Any = e.rows([h, *feasible]) if feasible else None
         self.held = None if control_dt is None else self._held_rows()
         lower, upper = pair_of("box", box, (e.n - len(e.start()) * self.is_program,))
@@ -333,7 +334,7 @@ class BarrierProblem:
             return self._values_of_sample(*self.held, lo, hi)
         layout = Layout(int((hi > lo).sum()), 0, 0)
         rows = self._defined(self.rows, layout, layout.box(np.append(lo, 0.0), np.append(hi, 0.0)))
-        return layout, rows[0], without_limits(layout, *rows)
+        return layout, rows[0], without_limits(layout, *rows[: -self.equations.n])
 
     def feasibility(self, lo: np.ndarray, hi: np.ndarray) -> tuple[Layout, Any, Any]:
         """(Layout, rows of h and of the first number that is not shown to be positive where h = 0, or of any)."""

@@ -15,6 +15,7 @@ from geomctrl.control.contracts import started
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors
+from geomctrl.testing.certificates.forms import Lemma
 from geomctrl.testing.certificates.tracking import apart
 from geomctrl.tracing.arrays import symbol_array
 from geomctrl.tracing.proofs.interpreted import Program
@@ -22,6 +23,7 @@ from geomctrl.tracing.proofs.operation_rows import OperationRows
 from geomctrl.tracing.symbols import where
 from geomctrl.tracing.untraceable import UntraceableError
 
+from .programs import by_accelerations, program_symbols
 from .steps import Dynamics
 
 HELD = 11  # array of the graph: the held command
@@ -49,11 +51,15 @@ class LoopEquations:
 
     def __init__(self, controller: Any, plant: Plant, uncertain: np.ndarray, signal: Any = None, held: bool = False):
         self.controller, self.plant, self.uncertain, self.held = controller, plant, uncertain, held
+        is_program = hasattr(controller, "program")
         needs_trace = len(uncertain) or signal is not None or held
-        extra = self._extra(signal) if needs_trace else None
-        loop = self.loop = trace_closed_loop(apart(plant) if len(uncertain) else plant, controller, extra)
+        extra = self._extra(signal, is_program) if needs_trace else None
+        loop = self.loop = trace_closed_loop(apart(plant) if len(uncertain) or is_program else plant, controller, extra)
         graph = loop.graph
         self.n = len(loop.y) - 1  # without the work
+        self.lemmas: list[Lemma] = []
+        if is_program:
+            self.loop, self.lemmas = by_accelerations(loop, controller.robot, uncertain)
         parameters = loop.extra.get("parameters", [])
         self.inputs = [(STATE, k) for k in range(self.n)]
         self.inputs += [tuple(graph.nodes[parameters[k].index][1:]) for k in uncertain.tolist()]
@@ -63,14 +69,15 @@ class LoopEquations:
         self.name: Any = signal
         self.signal = self._signal(signal)
 
-    def _extra(self, signal: Any) -> Callable[..., dict[str, Any]]:
+    def _extra(self, signal: Any, is_program: bool) -> Callable[..., dict[str, Any]]:
         def extra(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[str, Any]:
-            symbols = {"parameters": inertial_parameters(parts.plant.robot) if len(self.uncertain) else []}
+            needs_parameters = is_program or len(self.uncertain)
+            symbols = {"parameters": inertial_parameters(parts.plant.robot) if needs_parameters else []}
             if self.held:
                 tau = symbol_array([t.graph.load(HELD, k) for k in range(len(command.tau))], (len(command.tau),))
                 symbols["vdot"] = parts.plant.acceleration(t, q, v, tau)
-            if hasattr(self.controller, "program"):
-                symbols["program"] = [list(map(one_number, x)) for x in self.controller.program(t, q, v, z)]
+            if is_program:
+                symbols |= program_symbols(self.controller, parts.plant, t, q, v, z, command.tau)
             return symbols | ({"signal": signal(t, q, v, z, parts.plant)} if callable(signal) else {})
 
         return extra
