@@ -23,6 +23,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.files import read_arrays
 
 from .saved_code import Code
+from .second_order import Expansions
 
 EVALUATIONS = 4000  # largest number per box
 
@@ -209,30 +210,29 @@ def _decided(proof: Proof, lo: np.ndarray, hi: np.ndarray) -> tuple[bool, int]:
         return True, widest
     if values[f] is not None and _not_positive(proof, values[f][1]):
         return True, widest
-    slopes = _slopes(code, f, values, smooth)
+    decided = _by_expansions(proof, Expansions(code, values, lo, hi)) if constraints else None
+    slopes = _slopes(code, f, values, smooth) if decided is None else None
     if slopes is not None:
-        if _not_positive(proof, _mean_value(code, [(f, 1.0)], slopes, lo, hi)):
+        if _not_positive(proof, _mean_value(code, f, slopes, lo, hi)):
             return True, widest
         widest = int(np.argmax([float(max(abs(s[0]), abs(s[1])).mid()) * w for s, w in zip(slopes, hi - lo)]))
+    return decided or (False, widest)
+
+
+def _by_expansions(proof: Proof, expansions: Expansions) -> tuple[bool, int] | None:
+    """The same by second-order bounds, also of f less a multiple of a constraint; None if there are none."""
+    f, *constraints = proof.code.outputs
+    bound, along_f = expansions.upper([(f, 1.0)]), expansions.slopes(f)
+    if bound is None or along_f is None:
+        return None
     for g in constraints:
-        of_g = _slopes(code, g, values, smooth)
-        if of_g is None:
-            continue
-        below = _mean_value(code, [(g, -1.0)], [(-s[1], -s[0]) for s in of_g], lo, hi)
-        if below is not None and below < 0:
-            return True, widest
-        if slopes is not None and (factor := _multiplier(slopes, of_g, hi - lo)) > 0.0:  # f <= f - factor g, as g <= 0
-            both = [(a[0] - factor * b[1], a[1] - factor * b[0]) for a, b in zip(slopes, of_g)]
-            if _not_positive(proof, _mean_value(code, [(f, 1.0), (g, -factor)], both, lo, hi)):
-                return True, widest
-    return False, widest
-
-
-def _multiplier(slopes: list[Any], of_g: list[Any], width: np.ndarray) -> float:
-    """The number with which -g removes most of the linear part of f on a box."""
-    a, b = (np.array([float((s[0] + s[1]).mid()) for s in x]) * width for x in (slopes, of_g))
-    factor = float(a @ b / max(float(b @ b), 1e-300))
-    return factor if np.isfinite(factor) else 0.0
+        below, along_g = expansions.upper([(g, -1.0)]), expansions.slopes(g)
+        if below is not None and below[0] < 0:
+            return True, 0
+        if along_g is not None and (factor := float(along_f @ along_g / max(float(along_g @ along_g), 1e-300))) > 0.0:
+            both = expansions.upper([(f, 1.0), (g, -factor)])  # f <= f - factor g, as g <= 0
+            bound = both if both is not None and both[0] < bound[0] else bound
+    return _not_positive(proof, bound[0]), int(np.argmax(bound[1]))
 
 
 def _not_positive(proof: Proof, upper: Any) -> bool:
@@ -247,8 +247,8 @@ def _slopes(code: Code, output: int, values: list[Any], smooth: list[bool]) -> l
     return None if None in slopes else slopes
 
 
-def _mean_value(code: Code, terms: list[tuple[int, float]], slopes: list[Any], lo: np.ndarray, hi: np.ndarray) -> Any:
-    """Upper bound of a sum of (output, factor), or None: its value at c plus the largest contribution of x - c."""
+def _mean_value(code: Code, output: int, slopes: list[Any], lo: np.ndarray, hi: np.ndarray) -> Any:
+    """Upper bound of an output, or None: its value at c plus the largest contribution of x - c."""
     arb, c = code.arithmetic.arb, []
     for (low, high), a, b in zip(slopes, lo.tolist(), hi.tolist()):
         if low >= 0 or high <= 0:
@@ -257,11 +257,9 @@ def _mean_value(code: Code, terms: list[tuple[int, float]], slopes: list[Any], l
         low, high = float(low.mid()), float(high.mid())
         c.append(min(max((high * b - low * a) / (high - low), a), b))
     values = code.forward([code.arithmetic.point(x) for x in c])[0]
-    if None in [values[k] for k, _ in terms] or (code.flag is not None and values[code.flag] is not True):
+    if values[output] is None or (code.flag is not None and values[code.flag] is not True):
         return None
-    total = arb(0)
-    for k, factor in terms:
-        total += values[k][1 if factor > 0.0 else 0] * factor
+    total = values[output][1]
     for (low, high), a, b, x in zip(slopes, lo.tolist(), hi.tolist(), c):
         rise = high * (arb(b) - arb(x)) if high > 0 else arb(0)
         fall = low * (arb(a) - arb(x)) if low < 0 else arb(0)

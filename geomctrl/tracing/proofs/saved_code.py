@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -142,10 +143,11 @@ class Code:
         if op == "where":
             return [(rest[1] if values[rest[0]] else rest[2], w)]
         args = [values[k] for k in rest]
-        return [(k, _both(product, w, rule(values[index], *args))) for k, rule in zip(rest, self.rules(op))]
+        return [(k, _both(product, w, rule(values[index], *args))) for k, rule in zip(rest, self.rules[op])]
 
-    def rules(self, op: str) -> tuple[Callable[..., Ends], ...]:
-        """The derivatives of y = op(a, b)."""
+    @cached_property
+    def rules(self) -> dict[str, tuple[Callable[..., Ends], ...]]:
+        """The derivatives of y = op(a, b), by op."""
         do, one = self.arithmetic.operations, self.arithmetic.point(1.0)
         minus = do["neg"]
 
@@ -186,7 +188,7 @@ class Code:
                 lambda y, a, b: over(minus(a), do["add"](square(a), square(b))),
             ),
             **self._further_rules(over),
-        }[op]
+        }
 
     def _further_rules(self, over: Any) -> dict[str, Any]:
         do, one = self.arithmetic.operations, self.arithmetic.point(1.0)
