@@ -297,6 +297,30 @@ def test_an_interrupt_while_a_part_is_put_away_loses_no_part_of_the_box(arm, law
     assert np.any(inside, axis=0).all()
 
 
+def test_a_tube_is_estimated_saved_and_continued_from_its_file(arm, law, tmp_path):
+    box = X0 - 0.2, X0 + 0.2
+    whole = testing.reach(arm, law, box, 0.25)
+    assert whole.more_pieces == 0.0
+    few = testing.reach(arm, law, box, 0.25, pieces=len(whole.pieces) // 2 + 1)
+    assert not few
+    assert few.more_pieces == pytest.approx(len(whole.pieces) - len(few.pieces), rel=1.0)
+    assert "more pieces" in few.summary()
+    path = few.save(tmp_path / "few.npz")
+    again = testing.reach(arm, law, box, 0.25, resume=path)
+    assert again
+    for one, other in zip(again.box(0.25), whole.box(0.25)):
+        assert one == pytest.approx(other, abs=1e-9)
+    arrays = dict(np.load(path))
+    np.savez(tmp_path / "less.npz", **{k: x[1:] if k[0] == "0" else x for k, x in arrays.items()})
+    with pytest.raises(ArgumentError, match="do not cover"):
+        testing.reach(arm, law, box, 0.25, resume=tmp_path / "less.npz")
+    with pytest.raises(ArgumentError, match="do not cover"):
+        testing.reach(arm, law, (X0 - 0.2, X0 + 0.3), 0.25, resume=path)
+    np.savez(tmp_path / "other.npz", **{**arrays, "words": np.array(["another claim"])})
+    with pytest.raises(ArgumentError, match="resume: expected a file of"):
+        testing.reach(arm, law, box, 0.25, resume=tmp_path / "other.npz")
+
+
 def test_a_picture_shows_the_tube_and_motions(tube):
     fig = tube.plot(["q[0]", "v[1]"], samples=4)
     axes = fig.axes

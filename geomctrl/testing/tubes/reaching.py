@@ -6,12 +6,14 @@ import functools
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import count, instance, number
+from geomctrl.arguments import count, instance, number, shown
 from geomctrl.control.plant import Plant
 from geomctrl.control.progress import progress_function
 from geomctrl.control.sweeping.executors import spread
@@ -20,12 +22,14 @@ from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 from geomctrl.testing.certificates.arguments import parameter_intervals
+from geomctrl.testing.certificates.quadratic import Boxes
+from geomctrl.testing.certificates.resuming import earlier_boxes
 from geomctrl.testing.certificates.running import pickled_request
 from geomctrl.testing.settings import checked_executor
 
 from .equations import LoopEquations, checked_plant
 from .steps import ERR, MIN_STEP_RATIO, Dynamics, Enclosure
-from .tube import Piece, Tube, pair_of
+from .tube import STATEMENT, Piece, Tube, pair_of
 
 MAX_TIME = 1e4  # s
 FIRST_STEP = 2.0**-4  # s, at most
@@ -44,7 +48,7 @@ def reach(
     order: int = 8,
     pieces: int = 64,
     executor: Any = None,
-    resume: Tube | None = None,
+    resume: Tube | str | Path | None = None,
     progress: bool | Callable[[float], Any] = False,
 ) -> Tube:
     """Enclose all motions of a closed loop from a box of initial states, rigorously.
@@ -71,8 +75,9 @@ def reach(
     executor : object with `submit(function, *args)`, optional
         Encloses parts of the box in other processes: a concurrent.futures.ProcessPoolExecutor or a
         dask.distributed.Client.
-    resume : Tube, optional
-        An interrupted tube of the same loop from the same box: parts that are enclosed until `t_end` are kept.
+    resume : Tube or path, optional
+        An interrupted tube of the same loop from the same box: parts that are enclosed until `t_end` are kept. Of a
+        file of `Tube.save`, only the parts of the box are used, which must cover it.
     progress : bool or function
         True for a bar, or a function that is called with the fraction done.
 
@@ -117,7 +122,14 @@ def reach(
     equations.compare_with_python(lower, upper, t_end)
     lower, upper = np.append(lower, p_lo[uncertain]), np.append(upper, p_hi[uncertain])
     started, done, waiting = time.perf_counter(), [], [(lower, upper)]
-    if resume is not None:
+    if isinstance(resume, (str, Path)):
+        whole = Boxes.of(lower[None], upper[None], len(lower))
+        task: Any = SimpleNamespace(box=whole, starts=whole)
+        boxes = earlier_boxes(resume, STATEMENT, task)
+        if boxes is None:
+            raise ArgumentError(f"resume: expected a file of `Tube.save`, got {shown(resume)}")
+        waiting = list(zip(boxes.lo, boxes.hi))
+    elif resume is not None:
         done, waiting = _earlier(instance("resume", resume, Tube, "a Tube"), equations, lower, upper, t_end)
     checked_executor(executor)
     with progress_function(progress, "enclosing") as report:

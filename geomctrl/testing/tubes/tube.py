@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, listed, number, shown
+from geomctrl import files
+from geomctrl.arguments import checked, count, listed, number, path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.testing.certificates.certificate import PROVED, REFUTED, UNDECIDED
 
@@ -17,6 +19,7 @@ from .equations import SIGNALS, LoopEquations
 from .motions import Motion, Motions
 from .steps import Layout, Segment, bounds, series
 
+STATEMENT = "enclosed motions"  # in saved files
 MAX_SAMPLES = 100_000
 SAMPLES = 64  # motions from which a counterexample is sought
 NOT_COVERED = "the proof is about the model in exact arithmetic and in continuous time; it does not cover rounding"
@@ -93,6 +96,9 @@ class Tube:
         Duration of the computation [s].
     interrupted : bool
         Whether an interrupt ended the computation.
+    more_pieces : float
+        Estimated number of further pieces that an incomplete tube needs, from the size of those that reach `t_end`;
+        infinite before the first one does. A few `pieces` give this estimate before a long computation.
 
     Examples
     --------
@@ -126,6 +132,52 @@ class Tube:
 
     def __bool__(self) -> bool:
         return self.until >= self.t_end
+
+    @property
+    def more_pieces(self) -> float:
+        width = np.where(self.upper > self.lower, self.upper - self.lower, 1.0)
+        shares = np.array(
+            [np.prod(np.maximum((p.upper - p.lower) / width, self.upper == self.lower)) for p in self.pieces]
+        )
+        complete = np.array([piece.until >= self.t_end for piece in self.pieces])
+        if complete.all():
+            return 0.0
+        return float(shares[~complete].sum() / shares[complete].mean()) if complete.any() else np.inf
+
+    def save(self, path: str | Path) -> Path:
+        """Write the parts into which the box is divided as an npz file, for `reach(resume=path)`.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        Path
+            The path.
+
+        Notes
+        -----
+        The file has no enclosures: they are computed again, so that a file can not prove anything.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import geomctrl as gc
+        >>> arm = gc.models.two_link()
+        >>> law = gc.controllers.Passivity(arm, gc.references.hold(arm, [0.5, 1.0]), Lambda=5.0, K=20.0)
+        >>> box = [0.4, 1.1, 0.0, 0.0], [0.41, 1.11, 0.0, 0.0]
+        >>> tube = gc.testing.reach(arm, law, box, 0.1)
+        >>> path = tube.save(pathlib.Path(tempfile.mkdtemp()) / "tube.npz")
+        >>> len(gc.testing.reach(arm, law, box, 0.1, resume=path).pieces)
+        1
+        """
+        lower, upper = (np.array([getattr(piece, end) for piece in self.pieces]) for end in ("lower", "upper"))
+        arrays: dict[str, Any] = {"words": np.array([STATEMENT]), "0_lo": lower, "0_hi": upper}
+        with files.whole(path_of("path", path)) as file:
+            np.savez(file, **arrays)
+        return path_of("path", path)
 
     @property
     def _n(self) -> int:
@@ -348,6 +400,10 @@ class Tube:
     __str__ = summary
 
     def _advice(self) -> str:
+        more, done = self.more_pieces, sum(piece.until >= self.t_end for piece in self.pieces)
+        if np.isfinite(more):
+            rest = f"estimated: {more:.2g} more pieces, {more * self.seconds / done:.2g} s"
+            return f"{'interrupted' if self.interrupted else 'more `pieces` are needed'}; {rest}"
         if self.interrupted:
             return f"interrupted: motions are enclosed until {self.until:.6g} s only"
         return (
