@@ -32,8 +32,8 @@ from geomctrl.tracing.backends.llvm import module
 from geomctrl.tracing.backends.machine_code import MAX_OPERATIONS
 from geomctrl.tracing.partition import STORE
 from geomctrl.tracing.requirements import require
-from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.traces import Trace
+from geomctrl.tracing.untraceable import UntraceableError
 
 from .arithmetic import Sizes, evaluated
 from .catalogue import AVAILABLE_ALGORITHMS, CATALOGUE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from math import inf
@@ -17,6 +17,7 @@ import numpy as np
 from geomctrl.arguments import function, number, read_only, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.numbers import holds_symbols
+from geomctrl.tracing.untraceable import assigned
 
 
 class Command(NamedTuple):
@@ -281,21 +282,11 @@ def _read_only(desired: Any) -> Any:
     return desired
 
 
-@contextmanager
-def evaluated_once() -> Iterator[None]:
+def evaluated_once() -> AbstractContextManager[Any]:
     """Context in which `desired_at` caches the last evaluation, per thread."""
-    token = _latest.set(_Latest())
-    try:
-        yield
-    finally:
-        _latest.reset(token)
+    return assigned(_latest, _Latest())
 
 
-@contextmanager
-def evaluated_each_time() -> Iterator[None]:
+def evaluated_each_time() -> AbstractContextManager[None]:
     """Context in which `desired_at` caches nothing, because symbolic times can not be compared."""
-    token = _latest.set(None)
-    try:
-        yield
-    finally:
-        _latest.reset(token)
+    return assigned(_latest, None)

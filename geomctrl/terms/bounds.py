@@ -18,9 +18,10 @@ from geomctrl.errors import ArgumentError, InertiaError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Mechanism, require_free_joints, require_robot
 from geomctrl.terms.bounding.quantities import Bodies, Domain, Extreme, Measure, bodies_of, domain_of, extreme, measures
+from geomctrl.tracing.branch_and_bound import BranchAndBound
 
 from .bounding import inertia_extremes
-from .bounding.branch_and_bound import JOINTS, Budget, quantity_of, searched
+from .bounding.box_bounds import JOINTS, BoundClaim, Budget, quantity_of
 from .bounding.closed_form import ClosedForm
 from .bounding.reach import Reach
 from .dynamics import FORMS, Form
@@ -261,12 +262,14 @@ def _branched(name: str, measure: Measure, bound: Bound, closed: ClosedForm, dom
     nominal = Bodies(bodies.nominal, bodies.nominal, np.zeros_like(bodies.nominal))
     start = extreme(robot, nominal, domain, measure)
     quantity = quantity_of(name, start.robot, measure, ClosedForm(robot, nominal, closed.reach, closed.form))
-    out = searched(quantity, domain, start.value, start.q, budget)
-    if measure.sign * out.extreme > measure.sign * bound.sampled and bodies.certain:
-        there = start._replace(q=out.q)
+    claim = BoundClaim(quantity, domain, start.value, start.q, budget)
+    out = BranchAndBound(claim)
+    out.run(budget.boxes, budget.seconds, budget.progress)
+    if claim.best > measure.sign * bound.sampled and bodies.certain:
+        there = start._replace(q=claim.where)
         v = _velocity(measure, there) if name == "k_C" else None
-        bound = bound._replace(sampled=measure.sign * out.extreme, q=out.q, v=v)
-    value = measure.sign * out.bound + addition
+        bound = bound._replace(sampled=measure.sign * claim.best, q=claim.where, v=v)
+    value = measure.sign * max(out.largest_bound, claim.best) + addition
     if measure.sign * value < measure.sign * bound.value:
         bound = bound._replace(value=value, method=BRANCHED)
-    return bound._replace(boxes=out.boxes, finished=out.finished)
+    return bound._replace(boxes=out.count, finished=out.proved)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +11,24 @@ import numpy as np
 
 from geomctrl.arguments import count, read_only, shown
 from geomctrl.control.progress import progress_function
-from geomctrl.control.sweeping.executors import spread
-from geomctrl.control.sweeping.job import unpickled
+from geomctrl.control.sweeping.executors import cores
 from geomctrl.errors import ArgumentError
 from geomctrl.files import read_arrays
 from geomctrl.other_names import named_arguments
-from geomctrl.tracing.proofs.branching import SettledPart, Spread, settled_part
 from geomctrl.tracing.proofs.certificates import Certificate as Certificate
 from geomctrl.tracing.proofs.certificates import settle
 from geomctrl.tracing.proofs.claims import Claim, claim_of
 from geomctrl.tracing.proofs.claims import Ellipsoid as Ellipsoid
+from geomctrl.tracing.proofs.forms import BoundedClaim
 from geomctrl.tracing.proofs.interpreted import valued
 from geomctrl.tracing.proofs.rechecking import Recheck as Recheck
-from geomctrl.tracing.proofs.rechecking import check, clipped, uncovered
+from geomctrl.tracing.proofs.rechecking import check
 from geomctrl.tracing.symbols import Symbol
 from geomctrl.tracing.traces import Trace
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .certificates.running import pickled_request
+from .certificates.resuming import covering
+from .certificates.running import spreading
 from .evidence import record
 from .settings import Budget, budget_of
 
@@ -101,7 +100,7 @@ def certify(
     True
     """
     budget = budget_of(budget)
-    threads = processors() if threads is None else count("threads", threads, 1)
+    threads = cores() if threads is None else count("threads", threads, 1)
     claim = claim_of(f, box, outside=outside, where=where, strict=strict)
     if not isinstance(f, Trace):
         compare_with_python(f, claim)
@@ -109,7 +108,8 @@ def certify(
         first = None if budget.resume is None else _earlier(budget.resume, claim)
         certificate = settle(
             claim, boxes=budget.boxes, seconds=budget.seconds, threads=threads, seed=budget.seed, progress=report,
-            first=first, spread=_spreading(budget.executor),
+            first=first,
+            spread=None if budget.executor is None else spreading(budget.executor, (BoundedClaim, (claim,)), "f"),
         )  # fmt: skip
     if certificate and certificate.bound == -math.inf:
         raise ArgumentError("outside, where: expected a domain with at least one point, got an empty one")
@@ -127,32 +127,11 @@ def _earlier(resume: Any, claim: Claim) -> tuple[np.ndarray, np.ndarray]:
         else:
             arrays = read_arrays(Path(resume))
         lo, hi = (np.asarray(arrays[name], float) for name in ("open_lo", "open_hi"))
-        reason = None if lo.shape == hi.shape == (len(lo), claim.n) else f"boxes {lo.shape}, {hi.shape}"
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArgumentError(f"{expected}, got {shown(resume)} ({error!s:.80})") from error
-    domain = np.stack([claim.lo, claim.hi])
-    reason = reason or uncovered(domain, lo, hi)
-    if reason is not None:
-        raise ArgumentError(f"{expected}, got another one: {reason:.200}")
-    return clipped(domain, lo, hi)
-
-
-def _spreading(executor: Any) -> Spread | None:
-    """`settled_part` for lists of boxes, by an executor."""
-    if executor is None:
-        return None
-
-    def run(claim: Claim, blocks: list[tuple]) -> Iterator[tuple[int, SettledPart]]:
-        request = pickled_request((claim,))
-        return spread(executor, settled_there, [(request, *block) for block in blocks])
-
-    return run
-
-
-def settled_there(request: bytes, lo: np.ndarray, hi: np.ndarray, boxes: float, seconds: float) -> SettledPart:
-    """`settled_part` in another process."""
-    (claim,) = unpickled(request)
-    return settled_part(claim, lo, hi, boxes, seconds)
+    if lo.shape != hi.shape or lo.shape != (len(lo), claim.n):
+        raise ArgumentError(f"{expected}, got another one: boxes {lo.shape}, {hi.shape}")
+    return covering(expected, (claim.lo[None], claim.hi[None]), lo, hi)
 
 
 @named_arguments()
@@ -229,7 +208,3 @@ def compare_with_python(f: Callable[[Any], Any], claim: Claim, seed: int = 0) ->
             raise UntraceableError(
                 f"f: the traced function returns {value:.9g}, Python {called:.9g}, at x = {y.tolist()}"
             )
-
-
-def processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

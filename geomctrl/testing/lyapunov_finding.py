@@ -242,11 +242,11 @@ class _Search:
         law = fitting.loop.found_law(fit.coefficients)
         request = CertificateRequest(law, self.plant, self.box, None, 0.0, 0.0, 0.0, self.budget)
         certificate = request.certificate([request.positive()])
-        left = [boxes for c in certificate.claims if c.outcome for boxes in c.outcome.left]
+        left = [c.outcome.left for c in certificate.claims if c.outcome]
         if certificate.proved:
             left = request.within_level(certificate)
         request.recorded(certificate)
-        states = [np.zeros((0, len(self.half))), *(0.5 * (boxes.lo + boxes.hi) for boxes in left)]
+        states = [np.zeros((0, len(self.half))), *(0.5 * (lo + hi)[:, : len(self.half)] for lo, hi in left)]
         wrong = certificate.counterexample
         if wrong is not None:
             states.append(np.append(wrong.q - self.q_d, wrong.v)[None])

@@ -19,7 +19,7 @@ from geomctrl.control.compiled.proving import TracedClosedLoop, trace_closed_loo
 from geomctrl.control.contracts import Command, moved
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
-from geomctrl.tracing.symbols import UntraceableError
+from geomctrl.tracing.untraceable import UntraceableError
 
 from .counterexample import Counterexample
 from .domain import State

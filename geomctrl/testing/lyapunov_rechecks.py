@@ -15,12 +15,12 @@ from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 from geomctrl.tracing.symbols import neg
 
-from .certificates.branching import Task
 from .certificates.certificate import LyapunovCertificate, require_proved
 from .certificates.level_sets import least_on_boundary
 from .certificates.recheck import CheckError, recheck
 from .certificates.request import CertificateRequest
 from .certificates.resuming import arrays_of
+from .certificates.task import Task
 from .certificates.validity import exists, is_continuous
 from .settings import Box
 

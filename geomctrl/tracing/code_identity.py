@@ -231,10 +231,10 @@ def attributes_of(x: Any) -> dict[str, Any]:
             attributes[name] = slot.__get__(x)
         except AttributeError:  # not set
             continue
-    return attributes | (_dict_of(x) or {})
+    return attributes | (dict_of(x) or {})
 
 
-def _dict_of(x: Any) -> dict[str, Any] | None:
+def dict_of(x: Any) -> dict[str, Any] | None:
     try:
         return object.__getattribute__(x, "__dict__")
     except AttributeError:
@@ -252,7 +252,7 @@ def set_attributes(x: Any, attributes: dict[str, Any]) -> None:
                 slot.__delete__(x)
             except AttributeError:  # not set
                 continue
-    own = _dict_of(x)
+    own = dict_of(x)
     if own is not None:
         own.clear()
         own.update({name: value for name, value in attributes.items() if name not in slots} if slots else attributes)

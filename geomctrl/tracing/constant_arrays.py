@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .arrays import SEQUENCES, SymbolArray, TracedArray, holds_symbols, plain, row_of, wrapped
-from .code_identity import CONSTRUCTORS, DYNAMIC_LOOKUPS, MISSING, PLAIN, in_cell, names_of, origin, parts_of
+from .code_identity import CONSTRUCTORS, DYNAMIC_LOOKUPS, MISSING, PLAIN, dict_of, in_cell, names_of, origin, parts_of
 from .graph import called_by_user
 from .rotations import SymbolicRotation, is_single_rotation, of_scipy
 from .selected import refresh
@@ -204,7 +204,7 @@ class _Search:
                 self.visit(value)
         elif kind is types.SimpleNamespace or _is_users(kind):
             self._owns(kind.__mro__)
-            self.visit(_attributes(x))
+            self.visit(dict_of(x))
 
     def _owns(self, classes: tuple[type, ...]) -> None:
         self.owners |= {id(cls): cls for cls in classes if _is_users(cls)}
@@ -279,10 +279,3 @@ def _is_users(x: Any) -> bool:
     """Whether a function or class is the user's own."""
     module = x.__module__
     return (module is None or isinstance(module, str)) and origin(module) == "user"
-
-
-def _attributes(x: Any) -> Any:
-    try:
-        return object.__getattribute__(x, "__dict__")
-    except AttributeError:
-        return None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
+
+from .untraceable import assigned
 
 
 class Requirements(list):
@@ -36,12 +37,6 @@ def require(condition: Any) -> None:
         collected.append(condition)
 
 
-@contextmanager
-def requirements() -> Iterator[Requirements]:
+def requirements() -> AbstractContextManager[Requirements]:
     """Context that collects the conditions of the code inside."""
-    collected = Requirements()
-    token = _required.set(collected)
-    try:
-        yield collected
-    finally:
-        _required.reset(token)
+    return assigned(_required, Requirements())

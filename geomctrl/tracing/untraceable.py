@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from geomctrl.errors import GeomctrlError
 
+T = TypeVar("T")
 asker: ContextVar[Callable[[Any], bool] | None] = ContextVar("asker", default=None)  # decides the truth of conditions
 _raised: ContextVar[list[UntraceableError] | None] = ContextVar("raised", default=None)
 
@@ -30,20 +31,28 @@ class UnknownValueError(UntraceableError):
 
 
 @contextmanager
+def assigned(variable: ContextVar[Any], value: T) -> Iterator[T]:
+    """Context in which a variable has this value, for the current thread."""
+    token = variable.set(value)
+    try:
+        yield value
+    finally:
+        variable.reset(token)
+
+
+@contextmanager
 def reraise_untraceable() -> Iterator[None]:
     """Context for user code that runs with symbols: an error that the code has caught is raised at the end.
 
     It is also raised instead of the SystemError that follows from it in loops of numpy that continue after an error.
     """
     errors: list[UntraceableError] = []
-    token = _raised.set(errors)
-    try:
-        yield
-    except SystemError:
-        if not errors:
-            raise
-    finally:
-        _raised.reset(token)
+    with assigned(_raised, errors):
+        try:
+            yield
+        except SystemError:
+            if not errors:
+                raise
     if errors:
         raise type(errors[0])(*errors[0].args)
 
@@ -53,14 +62,9 @@ def runs_on_symbols() -> bool:
     return _raised.get() is not None
 
 
-@contextmanager
-def unrecorded_errors() -> Iterator[None]:
+def unrecorded_errors() -> AbstractContextManager[None]:
     """Context for attempts: errors inside are not recorded, because the caller tries something else."""
-    token = _raised.set(None)
-    try:
-        yield
-    finally:
-        _raised.reset(token)
+    return assigned(_raised, None)
 
 
 _libraries = ["geomctrl.tracing", "geomctrl.arguments", "numpy", "scipy", "numba"]

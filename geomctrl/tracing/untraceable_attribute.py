@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
 from .code_identity import origin
-from .symbols import UntraceableError, caller
+from .untraceable import UntraceableError, assigned, caller
 
 ASKED = """
     __call__ __iter__ __next__ __len__ __getitem__ __setitem__ __delitem__ __contains__ __enter__ __exit__ __bool__
@@ -63,14 +62,9 @@ REPORTING = {"warnings", "logging"}
 REPORT = "return the value as a signal, Command(tau, name=value), and report it after the run"
 
 
-@contextmanager
-def at_work() -> Iterator[None]:
+def at_work() -> AbstractContextManager[bool]:
     """Context for calls of symbolic copies, in which even type tests of placeholders raise."""
-    token = _at_work.set(True)
-    try:
-        yield
-    finally:
-        _at_work.reset(token)
+    return assigned(_at_work, True)
 
 
 def _refuse(self: Any, *args: Any, **_: Any) -> Any:

@@ -16,10 +16,11 @@ from geomctrl.compiler.kernel_traces import structure
 from geomctrl.errors import ArgumentError, InertiaError
 from geomctrl.kernels import composite_bodies
 from geomctrl.terms import dynamics
-from geomctrl.terms.bounding import branch_and_bound, inertia_extremes, quantities
+from geomctrl.terms.bounding import box_bounds, inertia_extremes, quantities
 from geomctrl.terms.bounding.closed_form import ClosedForm, trilinear_norm_of_bounds
 from geomctrl.terms.bounding.quantities import bodies_of, domain_of, extreme
 from geomctrl.terms.bounding.reach import Reach
+from geomctrl.tracing.branch_and_bound import BranchAndBound
 
 NAMES = ("m1", "m2", "k_C", "k_g", "g")
 FORMS = ("christoffel", "ploen", "adjoint")
@@ -361,7 +362,7 @@ def test_rounding_is_far_below_its_margin(seed, form):
                     (robot.mass_matrix(q), M, closed.mass_matrix().max()),
                     (robot.gravity_force(q), g, closed.gravity().max()),
                 ):
-                    assert np.abs(actual - true).max() < 1e-3 * branch_and_bound.ROUNDING * size
+                    assert np.abs(actual - true).max() < 1e-3 * box_bounds.ROUNDING * size
 
 
 def derivatives_of(array, q, k, h=1e-4):
@@ -398,7 +399,7 @@ def test_the_mass_matrix_and_coriolis_forget_the_first_joint():
     robot = testing.random_robot(np.random.default_rng(2), ["revolute"] * 3, [-1, 0, 1])
     for name in ("m1", "k_C", "k_g"):
         measure = quantities.measures("adjoint")[name]
-        quantity = branch_and_bound.quantity_of(name, robot, measure, closed_of(robot, "adjoint"))
+        quantity = box_bounds.quantity_of(name, robot, measure, closed_of(robot, "adjoint"))
         forgets = quantity.slopes[0] == 0.0 and not quantity.bends[0].any() and not quantity.bends[:, 0].any()
         assert forgets == (name != "k_g")
         q = configurations_in(robot, None, 5)
@@ -412,7 +413,7 @@ def test_central_differences_are_within_their_bound():
     """Compare dGamma/dq of branch and bound with the analytic mixed derivatives of C v."""
     robot = testing.random_robot(np.random.default_rng(7), ["revolute", "prismatic", "helical"], [-1, 0, 1])
     measure = quantities.measures("christoffel")["k_C"]
-    quantity = branch_and_bound.quantity_of("k_C", robot, measure, closed_of(robot))
+    quantity = box_bounds.quantity_of("k_C", robot, measure, closed_of(robot))
     q = configurations_in(robot, boxed(robot), 10)
     result, rest = quantity.derivative(q), np.zeros_like(q)
     for i in range(3):
@@ -429,7 +430,7 @@ def test_a_box_s_bound_holds_all_over_the_box(name):
     """Also where A deviates from its tangent, and at the corners of the box."""
     robot, rng = testing.random_robot(np.random.default_rng(2), ["revolute"] * 3, [-1, 0, 1]), np.random.default_rng(0)
     measure = quantities.measures("ploen")[name]
-    quantity = branch_and_bound.quantity_of(name, robot, measure, closed_of(robot, "ploen"))
+    quantity = box_bounds.quantity_of(name, robot, measure, closed_of(robot, "ploen"))
     middles, halves = rng.uniform(-np.pi, np.pi, (20, 3)), rng.choice([0.02, 0.1, 0.4], (20, 3))
     bounds, values = quantity.over(middles, halves, [0, 1, 2], -np.inf)
     inside = middles[:, None] + halves[:, None] * np.clip(rng.uniform(-1.5, 1.5, (20, 300, 3)), -1.0, 1.0)
@@ -440,7 +441,7 @@ def test_a_box_s_bound_holds_all_over_the_box(name):
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_the_polytope_contains_the_ball(n):
-    corners = branch_and_bound._polytope(n)
+    corners = box_bounds._polytope(n)
     directions = np.random.default_rng(0).normal(size=(20000, n))
     directions /= np.linalg.norm(directions, axis=1)[:, None]
     reach = np.abs(directions @ corners.T).max(axis=1)  # its support function
@@ -451,7 +452,7 @@ def test_the_polytope_contains_the_ball(n):
 def test_tensor_norms_lie_between_the_search_and_the_polytope():
     T = np.random.default_rng(1).normal(size=(20, 3, 3, 3))
     below, G = quantities.trilinear_norm(T)
-    above = branch_and_bound._trilinear_above(T, np.full(20, -np.inf))
+    above = box_bounds._trilinear_above(T, np.full(20, -np.inf))
     assert (below <= above).all()
     assert (above <= 1.02 * below).all()
     assert np.einsum("bijk,bijk->b", T, G) == pytest.approx(below, rel=1e-12)
@@ -536,14 +537,16 @@ class Parabola:
 
 @pytest.mark.parametrize(("tolerance", "absolute"), [(1e-2, 0.0), (1e-5, 0.0), (1e-9, 0.0), (1e-12, 1e-6)])
 def test_branch_and_bound_is_as_sharp_as_asked_for_and_no_sharper(tolerance, absolute):
-    budget = branch_and_bound.Budget(tolerance, absolute, 100_000, 60.0, lambda fraction: None)
+    budget = box_bounds.Budget(tolerance, absolute, 100_000, 60.0, lambda fraction: None)
     domain = SimpleNamespace(sides=(np.array([-1.0]), np.array([2.0])))
-    out = branch_and_bound.searched(Parabola(), domain, 2.0, np.array([-0.7]), budget)
+    claim = box_bounds.BoundClaim(Parabola(), domain, 2.0, np.array([-0.7]), budget)
+    out = BranchAndBound(claim)
+    out.run(budget.boxes, budget.seconds)
     slack = max(3.0 * tolerance, absolute)
-    assert out.finished
-    assert 3.0 - slack <= out.extreme <= 3.0
-    assert 3.0 - 1e-15 <= out.bound <= 3.0 + slack
-    assert out.boxes < 60.0 + 8.0 * slack**-0.5  # sides need to be no shorter than sqrt(slack)
+    assert out.proved
+    assert 3.0 - slack <= claim.best <= 3.0
+    assert 3.0 - 1e-15 <= max(out.largest_bound, claim.best) <= 3.0 + slack
+    assert out.count < 60.0 + 8.0 * slack**-0.5  # sides need to be no shorter than sqrt(slack)
 
 
 @pytest.mark.slow

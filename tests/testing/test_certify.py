@@ -13,8 +13,9 @@ import pytest
 from geomctrl import models, testing
 from geomctrl.errors import ArgumentError
 from geomctrl.testing import certify
-from geomctrl.tracing.proofs.branching import Branching
+from geomctrl.tracing.branch_and_bound import BranchAndBound
 from geomctrl.tracing.proofs.claims import claim_of
+from geomctrl.tracing.proofs.forms import BoundedClaim
 from geomctrl.tracing.proofs.rechecking import uncovered
 from geomctrl.tracing.untraceable import UntraceableError
 
@@ -217,24 +218,25 @@ def test_an_interrupt_loses_nothing():
     assert np.isclose((hi - lo).prod(axis=1).sum() + result.left.volume, 16.0, rtol=1e-12)
 
 
-@pytest.mark.parametrize("where", ["forms", "refuting", "_volume", "_next"])
+@pytest.mark.parametrize("where", ["claim.split", "shares", "_next", "_keep"])
 def test_an_interrupt_inside_a_step_never_makes_a_proof(where, monkeypatch):
     claim = claim_of(lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2 - 1e-4, SQUARE)
-    branching = Branching(claim)
+    branching = BranchAndBound(BoundedClaim(claim))
 
     def stop(*args):
         raise KeyboardInterrupt
 
     for _ in range(5):
         with monkeypatch.context() as patched:
-            patched.setattr(branching, where, stop)
+            owner, _, name = where.rpartition(".")
+            patched.setattr(getattr(branching, owner) if owner else branching, name, stop)
             with pytest.raises(KeyboardInterrupt):
-                branching.step()
+                branching.step(np.inf)
         assert not branching.proved
-        branching.step()
+        branching.step(np.inf)
     branching.run(1e6, 60.0)
     assert branching.proved
-    lo, hi, _ = branching.settled.boxes()
+    lo, hi, _ = branching.leaves
     assert uncovered(np.transpose(SQUARE), lo, hi) is None
 
 

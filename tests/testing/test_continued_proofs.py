@@ -12,9 +12,11 @@ import geomctrl as gc
 from geomctrl import controllers, references, testing
 from geomctrl.control.sweeping.executors import processes
 from geomctrl.errors import ArgumentError
-from geomctrl.testing.certificates import branching
-from geomctrl.testing.certificates.quadratic import Boxes
 from geomctrl.testing.certificates.resuming import earlier_boxes
+from geomctrl.testing.certificates.task import Task
+from geomctrl.testing.tubes.barrier_claims import BarrierClaim
+from geomctrl.testing.tubes.held import _SampledLoop
+from geomctrl.tracing.proofs.forms import BoundedClaim
 from geomctrl.tracing.proofs.rechecking import uncovered
 
 ARM = gc.models.two_link()
@@ -66,8 +68,8 @@ class Serial:
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(branching, "CHUNK", 16)
-    monkeypatch.setattr(branching, "PILOT", 32)
+    monkeypatch.setattr(Task, "chunk", 16)
+    monkeypatch.setattr(Task, "pilot", 32)
 
 
 @pytest.mark.usefixtures("small_chunks")
@@ -204,7 +206,7 @@ def test_other_proofs_are_estimated_interrupted_saved_resumed_and_spread(name, t
     assert "stopped by an interrupt" in str(stopped)
     assert 0.0 < stopped.share_left < 1.0
     assert certify(budget=testing.Budget(resume=stopped.save(tmp_path / "half.npz")))
-    monkeypatch.setattr(f"geomctrl.testing.tubes.{'held' if name == 'sampled' else 'barrier_claims'}.PILOT", 16)
+    monkeypatch.setattr(_SampledLoop if name == "sampled" else BarrierClaim, "pilot", 16)
     executor = Serial()
     assert certify(budget=testing.Budget(executor=executor))
     assert executor.calls
@@ -233,7 +235,7 @@ def test_certify_is_estimated_interrupted_saved_resumed_and_spread(tmp_path, mon
         assert testing.certify(lambda x: ridge(x) + 2e-4, box, budget=testing.Budget(resume=resume)).status == "refuted"
         with pytest.raises(ArgumentError, match="resume: expected"):
             testing.certify(ridge, [(-1.0, 1.1), (-1.0, 1.0)], budget=testing.Budget(resume=resume))
-    monkeypatch.setattr("geomctrl.tracing.proofs.certificates.PILOT", 100)
+    monkeypatch.setattr(BoundedClaim, "pilot", 100)
     executor = Serial()
     spread = testing.certify(ridge, box, budget=testing.Budget(executor=executor))
     assert spread
@@ -258,9 +260,9 @@ def test_boxes_that_reach_beyond_the_claim_are_decided_within_it(tmp_path):
 
 
 def test_boxes_of_certificates_reach_beyond_the_claim_too(tmp_path):
-    path, whole = tmp_path / "half.npz", Boxes.of(np.zeros((1, 1)), np.full((1, 1), 1.5), 1)
+    path, whole = tmp_path / "half.npz", (np.zeros((1, 1)), np.full((1, 1), 1.5))
     np.savez(path, words=["V' < 0"], **{"0_lo": [[0.0], [1.0], [1.5]], "0_hi": [[1.0], [2.0], [2.0]]})
-    lo, hi = earlier_boxes(path, "V' < 0", SimpleNamespace(box=whole, starts=whole)).ends
+    lo, hi = earlier_boxes(path, "V' < 0", SimpleNamespace(starts=whole))
     assert uncovered(np.array([[0.0], [1.5]]), lo, hi) is None
     assert hi.max() == 1.5
     assert len(lo) == 2

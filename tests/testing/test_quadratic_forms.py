@@ -8,10 +8,10 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, models
-from geomctrl.testing.certificates.branching import Task, prove
 from geomctrl.testing.certificates.deciding import about_zero, largest
 from geomctrl.testing.certificates.equations import equations
-from geomctrl.testing.certificates.quadratic import Bounds, Boxes, Form, joined, moved
+from geomctrl.testing.certificates.quadratic import Bounds, Boxes, Form, moved
+from geomctrl.testing.certificates.task import Task, prove
 from geomctrl.tracing.symbols import Symbol, add, mul, unary
 
 RAYS = np.random.default_rng(9).normal(size=(200, 3))
@@ -140,9 +140,8 @@ def test_leaves_cover_the_box_and_f_is_below_zero_on_each():
     asked = task(-1.0)
     out = prove(asked, 20_000, 30.0)
     assert out.proved
-    leaves = out.leaves[0]
-    for more in out.leaves[1:]:
-        leaves = joined(leaves, more)
+    lo, hi, _ = out.leaves
+    leaves = Boxes.of(lo, hi, 4)
     volume = (asked.box.hi - asked.box.lo).prod()
     assert len(leaves) > 1
     assert (leaves.hi - leaves.lo).prod(1).sum() == pytest.approx(volume, rel=1e-9)

@@ -9,9 +9,9 @@ import pytest
 import geomctrl as gc
 from geomctrl import controllers, models, testing
 from geomctrl.testing.certificates import recheck
-from geomctrl.testing.certificates.branching import Task
 from geomctrl.testing.certificates.equations import equations
 from geomctrl.testing.certificates.quadratic import Bounds, Boxes
+from geomctrl.testing.certificates.task import Task
 from geomctrl.tracing.proofs.ball_arithmetic import Arithmetic
 from geomctrl.tracing.symbols import Symbol, add, mul, unary
 
@@ -38,7 +38,7 @@ def confirmed(F, allowed=0.0, ball=None, error=0.0, half=0.9):
     box = Boxes(-hi, hi, E.model[None] - width, E.model[None] + width)
     task = Task(Bounds(E, F, np.ones(4)), box, None if ball is None else np.full(4, ball), allowed)
     try:
-        recheck.check(recheck.arrays(task, box), "F")
+        recheck.check(recheck.arrays(task, *box.ends), "F")
     except testing.CheckError as error:
         reason = str(error)
     else:

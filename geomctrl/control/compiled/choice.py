@@ -14,7 +14,7 @@ import numpy as np
 from geomctrl.compiler import code as budget
 from geomctrl.compiler.code import enabled
 from geomctrl.errors import ModelError
-from geomctrl.tracing.symbols import UntraceableError
+from geomctrl.tracing.untraceable import UntraceableError
 
 from . import stored_traces
 from .comparison import Comparison

@@ -12,7 +12,7 @@ import numpy as np
 
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.code_identity import attributes_of, in_cell, is_own_class, is_own_function, set_attributes
-from geomctrl.tracing.symbols import UntraceableError
+from geomctrl.tracing.untraceable import UntraceableError
 
 from .law_memory import changed_leaves, line_of_change
 

@@ -46,8 +46,8 @@ from geomctrl.tracing.code_identity import (
 from geomctrl.tracing.rebinding import without_data
 from geomctrl.tracing.replacements import Replacements
 from geomctrl.tracing.rotations import is_rotation
-from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.type_tests import refuse_identity_with_truth
+from geomctrl.tracing.untraceable import UntraceableError
 from geomctrl.tracing.untraceable_attribute import outside_of_the_law, refuse_files, unknown_object
 
 from .containers import CONTAINERS, TABLES, content_of, differs, put_back, set_member, space_of, values_in

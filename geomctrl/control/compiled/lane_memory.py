@@ -13,7 +13,7 @@ import numpy as np
 from geomctrl.arguments import shown
 from geomctrl.compiler.gpu_loops import Image
 from geomctrl.compiler.loop_memory import Layout, Numbers
-from geomctrl.tracing.symbols import UntraceableError
+from geomctrl.tracing.untraceable import UntraceableError
 
 from .law_memory import restore, value_at
 from .loop_parts import law_of

@@ -12,8 +12,8 @@ import numpy as np
 from geomctrl import files
 from geomctrl.arguments import path_of
 from geomctrl.errors import ArgumentError
+from geomctrl.tracing.branch_and_bound import BranchAndBound
 
-from .branching import Outcome
 from .equations import Equations
 from .forms import NOT_REWRITTEN, Lemma
 from .level_sets import largest_errors
@@ -53,7 +53,7 @@ class Claim:
 
     statement: str
     status: str
-    outcome: Outcome | None = None
+    outcome: BranchAndBound | None = None
     task: Any = None  # Task, or another Divisible
     counterexample: Violation | None = None
     assumes: str = ""
@@ -77,7 +77,7 @@ class Claim:
         return "\n".join(out)
 
 
-def _ended(outcome: Outcome) -> str:
+def _ended(outcome: BranchAndBound) -> str:
     """Why a proof ended, and what the rest will take."""
     reason = ", stopped by an interrupt" if outcome.interrupted else ""
     reason = ", stopped by `seconds`, not by `boxes`" if outcome.out_of_time else reason

@@ -10,16 +10,16 @@ from collections.abc import Callable
 
 import numpy as np
 
+from geomctrl.tracing.branch_and_bound import BranchAndBound, Decision, Divisible
 from geomctrl.tracing.proofs.interpreted import valued
 from geomctrl.tracing.symbols import add, mul, neg
 
-from .branching import Outcome, Task, prove
 from .deciding import largest
 from .equations import Equations
-from .quadratic import Bounds, Boxes, joined
+from .quadratic import Bounds, Boxes
 from .searching import at_random
+from .task import Task, prove
 
-CHUNK = 512
 TOLERANCE, BOUNDARY_BOXES = 0.02, 20_000
 
 
@@ -32,22 +32,25 @@ def least_on_boundary(below: Bounds, box: Boxes, faces: Boxes | None = None) -> 
     work = _faces(box) if faces is None else faces
     if below.equations.depends_on_time(below.F):
         return _least_at_all_times(below, work)
-    count, lowest = 0, np.inf
-    low, seen = _bounds_of_least(below, work)
-    while True:
-        settled_ = low >= (1.0 - TOLERANCE) * seen
-        lowest = min(lowest, low[settled_].min(initial=np.inf))
-        work, low = work[~settled_], low[~settled_]
-        if not len(work) or count > BOUNDARY_BOXES:
-            return max(float(min(lowest, low.min(initial=np.inf))), 0.0)
-        order = np.argsort(low)
-        work, low = work[order], low[order]
-        now, work, later = work[:CHUNK], work[CHUNK:], low[CHUNK:]
-        count += len(now)
-        halves = now.halved(np.argmax((now.hi - now.lo) / (box.hi - box.lo), axis=1))
-        fresh, value = _bounds_of_least(below, halves)
-        fresh, seen = np.maximum(fresh, np.tile(low[: len(now)], 2)), min(seen, value)
-        work, low = joined(work, halves), np.concatenate([later, fresh])
+    search = BranchAndBound(_Least(below, work, box))
+    search.run(BOUNDARY_BOXES, np.inf)
+    return max(-search.largest_bound, 0.0)
+
+
+class _Least(Divisible):
+    """The claim that V is nearly as large as the smallest value seen; `below` bounds -V."""
+
+    best_first = True
+
+    def __init__(self, below: Bounds, faces: Boxes, box: Boxes):
+        self.below, self.width, self.starts, self.seen = below, box.hi - box.lo, faces.ends, np.inf
+
+    def split(self, lo: np.ndarray, hi: np.ndarray, count: int) -> Decision:
+        boxes = Boxes.of(lo, hi, self.width.shape[1])
+        low, value = _bounds_of_least(self.below, boxes)
+        self.seen = min(self.seen, value)
+        sides = np.argmax((boxes.hi - boxes.lo) / self.width, axis=1)
+        return Decision(low >= (1.0 - TOLERANCE) * self.seen, sides, bound=-low)
 
 
 def least_by_energy(e: Equations, box: Boxes, scale: np.ndarray, inverses: np.ndarray) -> float:
@@ -162,7 +165,7 @@ def lowest_violation(
     return least
 
 
-def largest_level(bound: float, attempt: Callable[[float], Outcome]) -> tuple[float, list[Outcome]]:
+def largest_level(bound: float, attempt: Callable[[float], BranchAndBound]) -> tuple[float, list[BranchAndBound]]:
     """(level, outcomes of all tried levels) for the first fraction of `bound` that is proved, or for the last one."""
     level, outcomes = 0.0, []
     for fraction in SHARES:

@@ -69,10 +69,6 @@ class Boxes:
         return Boxes.of(np.concatenate([lo, lower]), np.concatenate([upper, hi]), self.lo.shape[1])
 
 
-def joined(a: Boxes, b: Boxes) -> Boxes:
-    return Boxes(*(np.concatenate([getattr(x, k) for x in (a, b)]) for k in ("lo", "hi", "p_lo", "p_hi")))
-
-
 class Form(NamedTuple):
     """F <= top + g . x + slack . |x| - x . N x on a box: (boxes,), (boxes, 2n) twice, (boxes, 2n, 2n).
 
@@ -172,7 +168,7 @@ class Bounds:
 
     def form(self, boxes: Boxes) -> Form:
         n, m = len(self.equations.x), len(boxes)
-        zero, twice = np.zeros((m, n)), joined(boxes, boxes)
+        zero, twice = np.zeros((m, n)), boxes[np.tile(np.arange(m), 2)]
         polynomial = self.degree <= 3
         lo = np.concatenate([zero, boxes.lo if polynomial else np.minimum(boxes.lo, 0.0)])
         hi = np.concatenate([zero, boxes.hi if polynomial else np.maximum(boxes.hi, 0.0)])

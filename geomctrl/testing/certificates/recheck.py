@@ -23,10 +23,10 @@ from geomctrl.tracing.proofs.rechecking import in_processes, uncovered
 from geomctrl.tracing.proofs.saved_code import Code
 from geomctrl.tracing.traces import Trace
 
-from .branching import Task
 from .deciding import SHARES, bound_correction, correction_fractions, signs, tightened
 from .equations import TIME
 from .quadratic import Bounds, Boxes, Form, inverse, perron, scaled_eigenvalues, settled
+from .task import Task
 
 CUTS = 60  # largest number of parts of one box
 
@@ -35,16 +35,16 @@ class CheckError(GeomctrlError):
     """A proof that can not be confirmed."""
 
 
-def arrays(task: Task, leaves: Boxes) -> dict[str, Any]:
+def arrays(task: Task, lo: np.ndarray, hi: np.ndarray) -> dict[str, Any]:
     """A proved inequality as arrays, independent of classes of the library."""
     above = {} if task.above is None else {f"above_{k}": x for k, x in _code(task.above, task.box).items()}
     box, starts = task.box, task.starts
     return {
         **_code(task.bounds, box), **above,
         "ball": np.zeros(0) if task.ball is None else task.ball, "allowed": task.allowed, "level": task.level,
-        "starts_lo": starts.ends[0], "starts_hi": starts.ends[1],
+        "starts_lo": starts[0], "starts_hi": starts[1],
         "monotone": np.array(task.bounds.equations.monotone, int) + len(task.bounds.equations.x),
-        "domain": np.concatenate(box.ends), "lo": leaves.ends[0], "hi": leaves.ends[1],
+        "domain": np.concatenate(box.ends), "lo": lo, "hi": hi,
     }  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def recheck(tasks: Mapping[str, Task], lemmas: Sequence[Any], leaves: Mapping[st
         lo, hi = (np.asarray(leaves[f"{k}_{end}"], float) for end in ("lo", "hi"))
         if lo.shape != hi.shape or lo.ndim != 2 or lo.shape[1] != n + len(task.box.p_lo[0]) or not len(lo):
             raise CheckError(f"{statement}: expected boxes with {n + len(task.box.p_lo[0])} sides, got {lo.shape}")
-        here, taken = check(arrays(task, Boxes.of(lo, hi, n)), statement, processes)
+        here, taken = check(arrays(task, lo, hi), statement, processes)
         boxes, cuts = boxes + here, cuts + taken
     for k, lemma in enumerate(lemmas):
         if not lemma.holds(1000 + k):

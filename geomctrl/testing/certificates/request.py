@@ -12,6 +12,7 @@ from geomctrl.control.plant import plant_of
 from geomctrl.errors import ArgumentError
 from geomctrl.testing.evidence import record
 from geomctrl.testing.settings import box_of, budget_of
+from geomctrl.tracing.branch_and_bound import BranchAndBound, Ends, Progress, no_progress
 from geomctrl.tracing.proofs.identities import degree_in
 from geomctrl.tracing.proofs.interpreted import enclosed, valued
 from geomctrl.tracing.proofs.substitution import substituted
@@ -19,7 +20,6 @@ from geomctrl.tracing.symbols import add, mul, neg, sub
 
 from . import arguments, validity
 from .arguments import half_axes, half_widths, share
-from .branching import Outcome, Progress, Task, no_progress
 from .certificate import PROVED, REFUTED, UNDECIDED, Claim, LyapunovCertificate, Violation
 from .conditions import NEGLIGIBLE, Conditions
 from .equations import equations
@@ -34,6 +34,7 @@ from .quadratic import Bounds, Boxes, lengths
 from .running import ProofRunner
 from .searching import LargestExcess, search, zero_on_surface
 from .sliding import inverse_masses, sliding_bounds
+from .task import Task
 
 PHYSICAL_INERTIAS_NOTE = "each body of the true robot has a positive definite inertia that a rigid body can have"
 STABLE = "so it is stable; attraction also needs LaSalle's theorem: no other motion stays in {which} = 0"
@@ -268,7 +269,7 @@ class CertificateRequest(Conditions):
         outcome = self.run(statement, task, max_boxes, progress)
         return Claim(statement, PROVED if outcome.proved else UNDECIDED, outcome, task)
 
-    def attempted(self, level: float) -> Outcome:
+    def attempted(self, level: float) -> BranchAndBound:
         """The outcome of the decrease of V where V <= level."""
         task, statement = self.below(*self.decrease(), level)
         return self.run(statement, task, level=level)
@@ -313,7 +314,7 @@ class CertificateRequest(Conditions):
             ends = max(ends, self.offset / self.rate if self.rate > 0.0 else np.inf)
         return ends
 
-    def within_level(self, certificate: LyapunovCertificate) -> list[Boxes]:
+    def within_level(self, certificate: LyapunovCertificate) -> list[Ends]:
         """Add the claim with the largest level below which the inequality is proved; returns what higher ones left."""
         e, (task, statement) = self.e, self.decrease()
         certificate.sampled = lowest_violation(e, self.box, self.ball, self.rate, self.offset, self.seed)
@@ -326,7 +327,7 @@ class CertificateRequest(Conditions):
         if is_proved:
             certificate.level = level
             certificate.ends_in = ends if (ends := self.ends_in()) < level else None
-        return outcomes[0].left if outcomes else []
+        return [outcomes[0].left] if outcomes else []
 
     def below(self, task: Task, statement: str, level: float) -> tuple[Task, str]:
         """The same task restricted to V <= level."""

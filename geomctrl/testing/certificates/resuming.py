@@ -15,10 +15,8 @@ import numpy as np
 from geomctrl.arguments import shown
 from geomctrl.errors import ArgumentError
 from geomctrl.files import read_arrays
+from geomctrl.tracing.branch_and_bound import Divisible, Ends
 from geomctrl.tracing.proofs.rechecking import clipped, uncovered
-
-from .branching import Divisible
-from .quadratic import Boxes
 
 EXPECTED = "resume: expected a certificate, or a file that its `save` has written"
 
@@ -28,14 +26,15 @@ def arrays_of(claims: Any) -> dict[str, Any]:
     claims = [c for c in claims if c.outcome is not None]
     out: dict[str, Any] = {"words": np.array([c.statement for c in claims])}
     for k, c in enumerate(claims):
-        for name, parts in (("", c.outcome.leaves), ("left_", c.outcome.left)):
-            if parts:
-                ends = zip(*(boxes.ends for boxes in parts))
-                out |= {f"{k}_{name}{end}": np.concatenate(x) for end, x in zip(("lo", "hi"), ends)}
+        if c.outcome.leaves is None:
+            raise ArgumentError(f"certificate: expected boxes that were kept, got {c.outcome.count}, too many to keep")
+        for name, boxes in (("", c.outcome.leaves), ("left_", c.outcome.left)):
+            if len(boxes[0]):
+                out |= {f"{k}_{name}{end}": x for end, x in zip(("lo", "hi"), boxes)}
     return out
 
 
-def earlier_boxes(resume: Any, statement: str, task: Divisible) -> Boxes | None:
+def earlier_boxes(resume: Any, statement: str, task: Divisible) -> Ends | None:
     """The boxes of an earlier attempt at this statement, decided or not; None if there is none.
 
     Raises ArgumentError if they do not cover the domain.
@@ -50,21 +49,26 @@ def earlier_boxes(resume: Any, statement: str, task: Divisible) -> Boxes | None:
         return None
     k = statements.index(statement)
     parts = [(arrays[f"{k}_{name}lo"], arrays[f"{k}_{name}hi"]) for name in ("", "left_") if f"{k}_{name}lo" in arrays]
-    sides = len(task.box.lo[0]) + len(task.box.p_lo[0])
     if not parts:
         raise ArgumentError(f"{EXPECTED}, got one without boxes")
+    sides = task.starts[0].shape[1]
     if any(lo.shape != hi.shape or lo.shape[1] != sides for lo, hi in parts):
         raise ArgumentError(f"{EXPECTED} for this claim, got boxes that do not have {sides} sides")
     lo, hi = (np.concatenate(x) for x in zip(*parts))
-    starts_lo, starts_hi = task.starts.ends
-    domain = np.concatenate(task.box.ends)
+    return covering(f"{EXPECTED} for this claim", task.starts, lo, hi)
+
+
+def covering(expected: str, starts: Ends, lo: np.ndarray, hi: np.ndarray) -> Ends:
+    """Boxes within the domain of a claim. Raises ArgumentError unless they cover it."""
+    starts_lo, starts_hi = starts
+    domain = np.stack([starts_lo.min(0), starts_hi.max(0)])
     for a, b in zip(starts_lo, starts_hi):
         fixed = (a == b) & (domain[0] < domain[1])
         mine = ((lo == a) & (hi == a))[:, fixed].all(1)
         reason = uncovered(np.stack([a, b]), lo[mine], hi[mine])
         if reason is not None:
-            raise ArgumentError(f"{EXPECTED} for this claim, got boxes that do not cover the domain: {reason:.200}")
-    return Boxes.of(*clipped(domain, lo, hi), len(task.box.lo[0]))
+            raise ArgumentError(f"{expected}, got boxes that do not cover the domain: {reason:.200}")
+    return clipped(domain, lo, hi)
 
 
 def _read(path: str | Path) -> Mapping[str, Any]:

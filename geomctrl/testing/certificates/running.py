@@ -15,11 +15,20 @@ from geomctrl.control.sweeping.executors import spread
 from geomctrl.control.sweeping.job import pickled, unpickled
 from geomctrl.errors import ArgumentError
 from geomctrl.testing.settings import Budget
+from geomctrl.tracing.branch_and_bound import (
+    BranchAndBound,
+    Divisible,
+    Ends,
+    Part,
+    Progress,
+    Spread,
+    no_progress,
+    part_of,
+)
 
-from .branching import Divisible, Outcome, Progress, Spread, estimated, no_progress, prove
 from .certificate import UNDECIDED, Claim
-from .quadratic import Boxes
 from .resuming import earlier_boxes
+from .task import prove
 
 
 class ProofRunner:
@@ -35,16 +44,19 @@ class ProofRunner:
     def __call__(
         self, statement: str, task: Divisible, max_boxes: int | None = None, progress: Progress = no_progress,
         level: float | None = None,
-    ) -> Outcome:  # fmt: skip
+    ) -> BranchAndBound:  # fmt: skip
         """The outcome of a task."""
         if self.interrupted:
-            return Outcome(left=[task.box], interrupted=True)
+            outcome = BranchAndBound(task)
+            outcome.interrupted = True
+            return outcome
         budget, spread = self.budget, None
         boxes = earlier_boxes(budget.resume, statement, task)
         if budget.executor is not None and statement in self.statements(level):
-            spread = spreading(budget.executor, pickled_request(self.request), statement, level)
+            spread = spreading(budget.executor, self.request, statement, level)
         limit = budget.boxes if max_boxes is None else max_boxes
-        outcome = estimated(task, prove(task, limit, budget.seconds, progress, boxes, spread))
+        outcome = prove(task, limit, budget.seconds, progress, boxes, spread)
+        outcome.estimate(np.random.default_rng(0))
         self.interrupted = outcome.interrupted
         return outcome
 
@@ -67,33 +79,21 @@ def pickled_request(arguments: tuple) -> bytes:
         ) from error
 
 
-def spreading(executor: Any, request: bytes, statement: str, level: float | None) -> Spread:
-    """`prove` for lists of boxes, by an executor."""
+def spreading(executor: Any, request: tuple, statement: str, level: float | None = None) -> Spread:
+    """`part_of` for lists of boxes, by an executor. request: a class and its arguments, which returns `statements`."""
+    shared = pickled_request(request)
 
-    def run(blocks: list[tuple[Boxes, int, float]]) -> Iterator[tuple[int, Outcome]]:
-        arguments = ((request, statement, level, *boxes.ends, *limits) for boxes, *limits in blocks)
-        for k, (leaves, left, count, violation) in spread(executor, decided_block, arguments):
-            n = blocks[k][0].lo.shape[1]
-            parts = [[Boxes.of(lo, hi, n)] if len(lo) else [] for lo, hi in (leaves, left)]
-            yield k, Outcome(parts[0], parts[1], count, violation=violation)
+    def run(blocks: list[tuple[Ends, float, float]]) -> Iterator[tuple[int, Part]]:
+        return spread(executor, part_there, [(shared, statement, level, *ends, *limits) for ends, *limits in blocks])
 
     return run
 
 
-def decided_block(
-    request: bytes, statement: str, level: float | None, lo: np.ndarray, hi: np.ndarray, boxes: int, seconds: float
-) -> tuple[Any, Any, int, Any]:
-    """(Ends of decided boxes, ends of open ones, number of evaluated ones, a violation), in another process."""
-    task = _task(request, statement, level)
-    outcome = prove(task, boxes, seconds, boxes=Boxes.of(lo, hi, len(task.box.lo[0])))
-    if outcome.interrupted:
-        raise KeyboardInterrupt
-    none = [(lo[:0], hi[:0])]
-    leaves, left = (
-        [np.concatenate(x) for x in zip(*(part.ends for part in parts), *none)]
-        for parts in (outcome.leaves, outcome.left)
-    )
-    return leaves, left, outcome.count, outcome.violation
+def part_there(
+    request: bytes, statement: str, level: float | None, lo: np.ndarray, hi: np.ndarray, boxes: float, seconds: float
+) -> Part:
+    """`part_of` in another process."""
+    return part_of(_task(request, statement, level), lo, hi, boxes, seconds)
 
 
 @functools.lru_cache(maxsize=4)  # all blocks of a proof share the equations

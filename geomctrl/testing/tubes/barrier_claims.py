@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.testing.certificates.quadratic import Boxes
+from geomctrl.tracing.branch_and_bound import Decision, Divisible, Ends
 
 from .held import PILOT
 from .steps import ALL, ERR, Layout, bounds
@@ -18,30 +18,25 @@ MAX_FACTOR = 1e9  # of a limit
 
 
 @dataclass(frozen=True, eq=False)
-class BarrierClaim:
+class BarrierClaim(Divisible):
     """A claim about h and h' on boxes, for branch and bound."""
 
     problem: Any
     is_decided: Callable[[Layout, Any, Any], bool]
-    box: Boxes
-    starts: Boxes
+    starts: Ends
     values: Callable[..., tuple[Layout, Any, Any]] | None = None
-    chunk: int = 1
+    chunk, pilot = 1, PILOT
 
-    @property
-    def pilot(self) -> int:
-        return PILOT
-
-    def split(self, boxes: Boxes, count: int) -> tuple[np.ndarray, np.ndarray, None]:
-        done, sides = np.zeros(len(boxes), bool), np.full(len(boxes), -1)
-        lower, upper = self.box.ends
-        for k, (lo, hi) in enumerate(zip(*boxes.ends)):
-            layout, h, rate = (self.values or self.problem.values)(lo, hi)
+    def split(self, lo: np.ndarray, hi: np.ndarray, count: int) -> Decision:
+        done, sides = np.zeros(len(lo), bool), np.full(len(lo), -1)
+        least = MIN_SIDE_RATIO * (self.starts[1].max(0) - self.starts[0].min(0))
+        for k, (a, b) in enumerate(zip(lo, hi)):
+            layout, h, rate = (self.values or self.problem.values)(a, b)
             done[k] = h is not None and rate is not None and self.is_decided(layout, h, rate)
             if not done[k]:
                 rows = () if h is None or rate is None else (rate,) if self.problem.is_program else (h, rate)
-                sides[k] = _side(lo, hi, MIN_SIDE_RATIO * (upper - lower)[0], layout, rows)
-        return done, sides, None
+                sides[k] = _side(a, b, least, layout, rows)
+        return Decision(done, sides)
 
 
 def without_limits(layout: Layout, h: Any, rate: Any, *limits: Any) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,11 @@ from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 from geomctrl.testing.certificates.arguments import parameter_intervals
-from geomctrl.testing.certificates.branching import Divisible, Progress
 from geomctrl.testing.certificates.certificate import PROVED, REFUTED, UNDECIDED, Claim, ProofOnBoxes
-from geomctrl.testing.certificates.quadratic import Boxes, joined
 from geomctrl.testing.certificates.running import ProofRunner
 from geomctrl.testing.certificates.tracking import apart
 from geomctrl.testing.settings import Budget, budget_of
+from geomctrl.tracing.branch_and_bound import Divisible, Ends, Progress
 from geomctrl.tracing.proofs.certificates import saved_claim
 from geomctrl.tracing.proofs.claims import Claim as SavedClaim
 from geomctrl.tracing.proofs.identities import degree_in
@@ -270,27 +268,23 @@ class BarrierProblem:
         return Dynamics(rows, n), e.rows(e.command, inputs), e.rows([e.signal, rate], inputs)
 
     def statements(self, level: float | None = None) -> dict[str, Divisible]:
-        whole = Boxes.of(self.lower[None], self.upper[None], self.equations.n)
+        whole = self.lower[None], self.upper[None]
         kept = "h' > 0 at each state of the box with h = 0"
         if self.control_dt is not None:
             kept = f"h >= 0 during {self.control_dt:g} s with a held command, from each state of the box with h >= 0"
-        faces = [Boxes.of(lo[None], hi[None], self.equations.n) for lo, hi in self._faces()]
-        claims = {kept: BarrierClaim(self, self._is_safe, whole, whole)}
+        claims = {kept: BarrierClaim(self, self._is_safe, whole)}
         if self.is_program:
             kept = f"{kept}, for all torques that satisfy the limits of the program up to {self.controller.tolerance:g}"
             lo, hi = self.lower.copy(), self.upper.copy()
             inputs = slice(2 * self.plant.robot.nv, self.equations.n)  # which do not matter here
             lo[inputs] = hi[inputs] = 0.0
-            start = Boxes.of(lo[None], hi[None], self.equations.n)
             solvable = "the program has a solution without slack at each state of the box with h = 0"
             claims = {
-                kept: BarrierClaim(self, self._is_safe, whole, whole),
-                solvable: BarrierClaim(self, self._is_safe, start, start, self.feasibility),
+                kept: BarrierClaim(self, self._is_safe, whole),
+                solvable: BarrierClaim(self, self._is_safe, (lo[None], hi[None]), self.feasibility),
             }
-        return {
-            **claims,
-            "h < 0 on the boundary of the box": BarrierClaim(self, self._is_negative, whole, reduce(joined, faces)),
-        }
+        lo, hi = (np.array(ends) for ends in zip(*self._faces()))
+        return {**claims, "h < 0 on the boundary of the box": BarrierClaim(self, self._is_negative, (lo, hi))}
 
     def certificate(self, budget: Budget, report: Progress) -> BarrierCertificate:
         run = ProofRunner(budget, (BarrierProblem, self.arguments), self.statements)
@@ -304,7 +298,7 @@ class BarrierProblem:
         for statement, task in conditions:
             outcome = run(statement, task, progress=report)
             claims.append(Claim(statement, outcome.status, outcome, task))
-        lo, hi = faces.starts.ends
+        lo, hi = faces.starts
         proved = all(claim.status == PROVED for claim in claims)
         if proved and not (self._numbers(0.5 * lo + 0.5 * hi)[:, 0] >= 0.0).any():
             outcome = run(boundary, faces)
@@ -322,8 +316,7 @@ class BarrierProblem:
         trace = Trace(graph, (), tuple(outputs), (len(outputs),), None)
         inputs = tuple(self.equations.inputs[:-1])
         saved = saved_claim(SavedClaim(trace, self.lower, self.upper, inputs, self.equations.loop.numbers, True))
-        lo, hi = (np.concatenate(x) for x in zip(*(boxes.ends for boxes in claim.outcome.leaves)))
-        return {**saved, "lo": lo, "hi": hi}
+        return {**saved, **dict(zip(("lo", "hi"), claim.outcome.leaves or ()))}
 
     def values(self, lo: np.ndarray, hi: np.ndarray) -> tuple[Layout, Any, Any]:
         """(Layout, rows of h and h'); None where the loop or h is undefined for some state.
@@ -426,7 +419,7 @@ class BarrierProblem:
         below, above = (self.values(x, x)[1] for x in np.where(direction < 0.0, [hi, lo], [lo, hi]))
         return below is not None and above is not None and bool(bounds(below)[1] < 0.0 < bounds(above)[0])
 
-    def _faces(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _faces(self) -> Iterator[Ends]:
         """The faces of the box through which motions may leave it: parameters and a constant z do not move."""
         for k in np.flatnonzero(~self.at_rest):
             for end in (self.lower[k], self.upper[k]):

@@ -28,12 +28,11 @@ from geomctrl.testing.certificates.arguments import (
     half_widths,
     require_autonomous,
 )
-from geomctrl.testing.certificates.branching import Progress, no_progress
 from geomctrl.testing.certificates.certificate import UNDECIDED, Claim, ProofOnBoxes
-from geomctrl.testing.certificates.quadratic import Boxes
 from geomctrl.testing.certificates.running import ProofRunner
 from geomctrl.testing.certificates.validity import is_continuous_everywhere, vacuous
 from geomctrl.testing.settings import Box, Budget, box_of, budget_of
+from geomctrl.tracing.branch_and_bound import Decision, Divisible, Progress, no_progress
 from geomctrl.tracing.proofs.operation_rows import OperationRows
 from geomctrl.tracing.untraceable import UntraceableError
 
@@ -215,13 +214,13 @@ def largest_certified_control_dt(
     return low
 
 
-class _SampledLoop:
+class _SampledLoop(Divisible):
     """The loop with a held command: states (q, v), the change W of V, then the command, then time.
 
     It is the claim that V falls, as branch and bound needs it; boxes are relative to the equilibrium.
     """
 
-    chunk = 1
+    chunk, pilot = 1, PILOT
 
     def __init__(self, controller: Any, plant: Any, box: Any, outside: Any, control_dt: Any):
         self.arguments = controller, plant, box, outside
@@ -240,7 +239,7 @@ class _SampledLoop:
             raise ArgumentError(f"outside: expected a ball smaller than the box, got half axes {self.ball.tolist()}")
         self.centre = np.concatenate([q_d, np.zeros(self.n)])
         self.domain = domain_text(self.half, robot, 0.0)
-        self.box = self.starts = Boxes.of(-self.half[None], self.half[None], 2 * self.n)
+        self.starts = -self.half[None], self.half[None]
         self.equations = LoopEquations(controller, self.plant, np.zeros(0, int), "V", held=True)
         self._require_smooth(self.equations.loop)
         self.equations.compare_with_python(self.centre - self.half, self.centre + self.half, 1.0)
@@ -264,10 +263,6 @@ class _SampledLoop:
         return Dynamics(rows, n + 1), e.rows(e.command, inputs)
 
     @property
-    def pilot(self) -> int:
-        return PILOT
-
-    @property
     def statement(self) -> str:
         return f"V falls from each sample to the next, {self.control_dt:g} s later, outside the ball, for {self.domain}"
 
@@ -282,26 +277,26 @@ class _SampledLoop:
         claim = Claim(self.statement, outcome.status, outcome, self)
         return SampledCertificate([claim], self.control_dt, None if violation is None else self.centre + violation)
 
-    def split(self, boxes: Boxes, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """See `Divisible.split`, for one box."""
-        done, sides, violation = np.zeros(len(boxes), bool), np.full(len(boxes), -1), None
-        for k, (lo, hi) in enumerate(zip(boxes.lo, boxes.hi)):
-            if self._is_in_ball(lo, hi):
+    def split(self, lo: np.ndarray, hi: np.ndarray, count: int) -> Decision:
+        """See `Divisible.split`."""
+        done, sides, violation = np.zeros(len(lo), bool), np.full(len(lo), -1), None
+        for k, (a, b) in enumerate(zip(lo, hi)):
+            if self._is_in_ball(a, b):
                 done[k] = True
                 continue
-            change, W = self._change(lo, hi, self.control_dt)
+            change, W = self._change(a, b, self.control_dt)
             done[k] = change[1] < 0.0
             if done[k]:
                 continue
-            middle = 0.5 * (lo + hi)
+            middle = 0.5 * (a + b)
             if not change[0] < 0.0 or (W is not None and W[0] >= 0.0):
                 at_middle, _ = self._change(middle, middle, self.control_dt)
                 if at_middle[0] >= 0.0 and ((middle / self.ball) ** 2).sum() > 1.0 + 1e-12:
                     violation = middle
-            side = self._side(lo, hi, W)
-            if (hi - lo)[side] >= MIN_SIDE_RATIO * 2.0 * self.half[side]:
+            side = self._side(a, b, W)
+            if (b - a)[side] >= MIN_SIDE_RATIO * 2.0 * self.half[side]:
                 sides[k] = side
-        return done, sides, violation
+        return Decision(done, sides, violation)
 
     def _is_in_ball(self, lo: np.ndarray, hi: np.ndarray) -> bool:
         """Whether the ellipsoid certainly contains the box; a point may be at its boundary."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
@@ -16,16 +15,30 @@ import numpy as np
 from geomctrl import files
 from geomctrl.arguments import path_of
 from geomctrl.errors import ArgumentError
+from geomctrl.tracing.branch_and_bound import BranchAndBound, Ends, Progress, Spread, no_progress
 
-from .branching import Boxes, Branching, Spread, UnsettledBoxes, estimate
 from .claims import Claim
-from .forms import Forms
+from .forms import BoundedClaim
 from .points import exact_values, worst_points
 from .saved_code import Code
 
 FORMAT = 1  # version of the file format
-PILOT = 20_000  # boxes that are settled here before the rest is spread over processes
 MAX_BOX_RATIO = 100.0  # ratio of the estimated number of boxes to the budget from which a proof is not started
+
+
+@dataclass
+class UnsettledBoxes:
+    """Unsettled boxes. share: of the domain's volume; worst: an upper bound of f on them."""
+
+    lo: np.ndarray
+    hi: np.ndarray
+    volume: float
+    share: float
+    worst: float
+
+    def __str__(self) -> str:
+        boxes = f"{self.volume:.3g} in {len(self.lo)} boxes"
+        return f"{self.share:.3g} of the volume is left, {boxes}, where f <= {self.worst:.6g}"
 
 
 @dataclass(frozen=True)
@@ -166,9 +179,9 @@ def settle(
     seconds: float = 600.0,
     threads: int = 1,
     seed: int = 0,
-    progress: Callable[[float], Any] = lambda fraction: None,
+    progress: Progress = no_progress,
     dimensions: str = "box",
-    first: Boxes | None = None,
+    first: Ends | None = None,
     spread: Spread | None = None,
 ) -> Certificate:
     """Prove or refute the claim, or report what is left after so many boxes or seconds.
@@ -177,79 +190,66 @@ def settle(
     KeyboardInterrupt has an attribute `certificate` with the state at that time. first: boxes of an earlier attempt.
     spread: settles boxes in other processes.
     """
-    started, rng, needed = time.perf_counter(), np.random.default_rng(seed), 0.0
-    forms = Forms(claim)
-    branching = Branching(claim, forms, threads=threads, boxes=first)
-
-    def certificate() -> Certificate:
-        return _certificate(branching, time.perf_counter() - started, needed)
-
+    started, rng = time.perf_counter(), np.random.default_rng(seed)
+    bounded = BoundedClaim(claim, threads)
+    search = BranchAndBound(bounded, first)
     try:
-        branching.step(1)  # settles most easy claims
-        if not _over(branching):
-            _try_points(branching, worst_points(claim, rng))
-        if not _over(branching):
-            needed = _require_affordable(branching, boxes, rng, dimensions)
-            pilot = boxes if spread is None else min(boxes, PILOT)
-            branching.run(pilot, seconds - (time.perf_counter() - started), progress)
-            while spread is not None and branching.pending and not _over(branching) and branching.count < boxes:
-                left = seconds - (time.perf_counter() - started)
-                branching.out_of_time = left <= 0.0
-                if branching.out_of_time:
-                    break
-                branching.spread(spread, boxes, left, progress)
+        search.step(1)  # settles most easy claims
+        if search.status == "undecided":
+            _try_points(bounded, search, worst_points(claim, rng))
+        if search.status == "undecided":
+            _require_affordable(search, claim.n, boxes, rng, dimensions)
+            search.run(boxes, seconds - (time.perf_counter() - started), progress, spread)
     except (KeyboardInterrupt, SystemExit) as error:
-        error.certificate = certificate()  # pyright: ignore[reportAttributeAccessIssue]
+        error.certificate = _certificate(bounded, search, started)  # pyright: ignore[reportAttributeAccessIssue]
         raise
-    return certificate()
+    return _certificate(bounded, search, started)
 
 
-def _over(branching: Branching) -> bool:
-    return branching.proved or branching.counterexample is not None
-
-
-def _try_points(branching: Branching, points: np.ndarray) -> None:
+def _try_points(bounded: BoundedClaim, search: BranchAndBound, points: np.ndarray) -> None:
     """A counterexample among points with large f."""
     if len(points):
-        bounds = branching.forms(points, points)
-        refuting = branching.refuting(bounds)
+        refuting = bounded.refuting(bounded.forms(points, points))
         if refuting.any():
-            branching.counterexample = points[np.argmax(refuting)]
+            search.violation = points[np.argmax(refuting)]
 
 
-def _require_affordable(branching: Branching, boxes: float, rng: np.random.Generator, dimensions: str) -> float:
-    """The estimated number of boxes."""
-    needed, n = estimate(branching, rng), branching.claim.n
+def _require_affordable(
+    search: BranchAndBound, n: int, boxes: float, rng: np.random.Generator, dimensions: str
+) -> None:
+    needed = search.estimate(rng)
     if needed > MAX_BOX_RATIO * boxes:
         raise ArgumentError(
             f"{dimensions}: expected a domain that {boxes:.3g} boxes can settle, got one of {n} dimensions that takes"
             f" more than {needed:.1e}; no counterexample was found. Give a smaller box, a larger neighbourhood of the"
             " points where f nears 0 to leave out, or more `boxes`"
         )
-    return needed
 
 
-def _certificate(branching: Branching, seconds: float, needed: float) -> Certificate:
-    claim, x = branching.claim, branching.counterexample
-    status = "refuted" if x is not None else "proved" if branching.proved else "undecided"
-    settled = branching.settled
+def _certificate(bounded: BoundedClaim, search: BranchAndBound, started: float) -> Certificate:
+    claim, x, status, left = bounded.claim, search.violation, search.status, None
+    if status == "undecided":
+        lo, hi = search.left
+        share, sides = search.share_left, claim.hi - claim.lo
+        volume = share * float(sides[sides > 0.0].prod())
+        left = UnsettledBoxes(lo, hi, volume, share, bounded.worst(lo, hi))
     return Certificate(
         claim=claim,
         status=status,
-        boxes=branching.count,
-        operations=branching.forms.trace.operations,
-        seconds=seconds,
-        bound=branching.bound,
-        counterexample=None if x is None else _counterexample(branching, x),
-        left=branching.left() if status == "undecided" else None,
-        settled=settled.boxes() if settled.complete and settled.lo else None,
-        out_of_time=status == "undecided" and branching.out_of_time,
-        estimate=needed,
+        boxes=search.count,
+        operations=bounded.forms.trace.operations,
+        seconds=time.perf_counter() - started,
+        bound=search.bound,
+        counterexample=None if x is None else _counterexample(bounded, x),
+        left=left,
+        settled=search.leaves,
+        out_of_time=status == "undecided" and search.out_of_time,
+        estimate=search.more,
     )
 
 
-def _counterexample(branching: Branching, x: np.ndarray) -> Violation:
-    claim, bounds = branching.claim, branching.forms(x[None], x[None])
+def _counterexample(bounded: BoundedClaim, x: np.ndarray) -> Violation:
+    claim, bounds = bounded.claim, bounded.forms(x[None], x[None])
     exact = exact_values(claim, x)
     digits = _digits(claim, x) if exact is None else None
     return Violation(x, float(bounds.value[0]), float(bounds.upper[0]), None if exact is None else exact[0], digits)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from geomctrl.tracing.branch_and_bound import Decision, Divisible
 from geomctrl.tracing.derivatives import pullback
 from geomctrl.tracing.symbols import Graph, Symbol, add, both, div, mul, neg, sub, where
 from geomctrl.tracing.traces import Trace
@@ -27,6 +28,10 @@ from .intervals import INF, Interval, at_most, largest, less, plus, point, size,
 
 NATURAL, MEAN_VALUE = 1, 2  # which form gave a bound
 FIXED = 6  # number of outputs before the point
+CHUNK = 32_768  # largest number of boxes per evaluation; the stack contains up to as many per level
+CHUNK_NUMBERS = 2**20
+CHUNK_OPERATIONS = 2**26  # per chunk, about 0.1 s, for progress and interrupts
+EXCLUDED = 9  # kind of settled box, in addition to the forms: a constraint can not hold in it
 
 
 class Bounds(NamedTuple):
@@ -55,6 +60,42 @@ class Forms:
         out = self._run(lo, hi, threads=threads)[0]
         upper, how, excluded, split, value, admitted = out[:, :FIXED].T
         return Bounds(upper, how.astype(np.uint8), excluded, split.astype(np.intp), value, admitted, out[:, FIXED:])
+
+
+class BoundedClaim(Divisible):
+    """A claim on boxes, decided by `Forms` in SIMD lanes and several threads.
+
+    A box is halved in the coordinate along which f varies most, |slope| times width.
+    """
+
+    pilot = 20_000
+
+    def __init__(self, claim: Claim, threads: int = 1):
+        self.claim, self.forms, self.threads = claim, Forms(claim), threads
+        self.starts = claim.lo[None], claim.hi[None]
+        largest = min(CHUNK, CHUNK_NUMBERS // (2 * claim.n), CHUNK_OPERATIONS // max(self.forms.trace.operations, 1))
+        self.chunk = max(largest, 64)
+
+    def statements(self, level: float | None = None) -> dict[str, BoundedClaim]:
+        return {"f": self}
+
+    def split(self, lo: np.ndarray, hi: np.ndarray, count: int) -> Decision:
+        bounds = self.forms(lo, hi, self.threads)
+        excluded = bounds.excluded > 0.0
+        decided, refuting = excluded | self.claim.decided(bounds.upper), self.refuting(bounds)
+        worst = bounds.point[np.argmax(np.where(refuting, bounds.value, -np.inf))] if refuting.any() else None
+        upper, how = np.where(excluded, -np.inf, bounds.upper), np.where(excluded, EXCLUDED, bounds.how)
+        return Decision(decided, bounds.split, worst, upper, how)
+
+    def refuting(self, bounds: Bounds) -> np.ndarray:
+        """Whether the claim is certainly violated at the boxes' points."""
+        wrong = bounds.value >= 0.0 if self.claim.strict else bounds.value > 0.0
+        return wrong & (bounds.admitted <= 0.0)
+
+    def worst(self, lo: np.ndarray, hi: np.ndarray) -> float:
+        """An upper bound of f on boxes."""
+        parts = range(0, len(lo), CHUNK)
+        return max(self.forms(lo[k : k + CHUNK], hi[k : k + CHUNK], self.threads).upper.max() for k in parts)
 
 
 def slopes_of(claim: Claim, end: int) -> list[int]:

@@ -18,7 +18,6 @@ norm of the matrices T(p) over the corners p of a polytope that contains the uni
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -28,6 +27,7 @@ import numpy as np
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.terms import derivatives
 from geomctrl.terms.bounding.quantities import Domain, Measure, gravity_derivative
+from geomctrl.tracing.branch_and_bound import Decision, Divisible
 
 from .closed_form import ClosedForm, norm_of_bounds, trilinear_norm_of_bounds
 
@@ -35,16 +35,6 @@ JOINTS = 3  # maximum number of joints
 BATCH = 1024  # boxes evaluated together
 DIFFERENCE_STEP = 2.0**-12  # rad or m, step of central differences, whose error is bounded as well
 ROUNDING = 1e-11  # relative to the bound in closed form: ten thousand times the error of A(c) in double precision
-
-
-class Outcome(NamedTuple):
-    """The proved bound, the best value found with its q, the number of boxes examined, and whether all are finished."""
-
-    bound: float
-    extreme: float
-    q: np.ndarray
-    boxes: int
-    finished: bool
 
 
 class Quantity(NamedTuple):
@@ -94,46 +84,27 @@ class Budget(NamedTuple):
         return max(self.tolerance * abs(best), self.absolute)
 
 
-def searched(quantity: Quantity, domain: Domain, best: float, where: np.ndarray, budget: Budget) -> Outcome:
-    """Bound f(A(q)) over the domain as sharply as the budget allows. best: a known value, found at `where`."""
-    low, high = domain.sides
-    whole, until = 0.5 * (high - low), time.monotonic() + budget.seconds
-    active = [k for k in range(len(low)) if quantity.slopes[k] * whole[k] > 1e-3 * budget.slack(best)]
-    middles, halves, bounds = 0.5 * (low + high)[None], whole[None], np.array([np.inf])
-    bound, count, volume = -np.inf, 0, 1.0
-    sharpness = np.sqrt(np.diagonal(quantity.bends)) + 1e-9 * quantity.slopes
-    while len(middles) and count < budget.boxes and time.monotonic() < until:
-        order = np.argsort(-bounds)
-        now, later = order[:BATCH], order[BATCH:]
-        enough = best + budget.slack(best)
-        above, values = quantity.over(middles[now], halves[now], active, enough)
-        count += len(now)
-        above = np.minimum(above, bounds[now])
-        if values[k := int(values.argmax())] > best:
-            best, where = float(values[k]), middles[now[k]]
-        done = above <= best + budget.slack(best)
-        bound = max(bound, float(above[done].max(initial=-np.inf)))
-        volume -= float(np.prod(halves[now[done]][:, active] / whole[active], axis=1).sum())
-        budget.progress(1.0 - max(volume, 0.0))
-        split = now[~done]
-        if not active:
-            return Outcome(max(bound, float(above.max())), best, where, count, not len(split))
-        m, h, b = _halved(middles[split], halves[split], above[~done], active, sharpness)
-        middles = np.concatenate((middles[later], m))
-        halves, bounds = np.concatenate((halves[later], h)), np.concatenate((bounds[later], b))
-    finished = len(middles) == 0
-    return Outcome(max(bound, float(bounds.max(initial=-np.inf)), best), best, where, count, finished)
+class BoundClaim(Divisible):
+    """The claim that f(A(q)) is at most the best value found, `best` at `where`, plus the required sharpness."""
 
+    chunk, best_first = BATCH, True
 
-def _halved(middles: np.ndarray, halves: np.ndarray, bounds: np.ndarray, active: list[int], sharpness: np.ndarray):
-    """Split each box across the side with the largest effect."""
-    k = np.asarray(active)[np.argmax(halves[:, active] * sharpness[active], axis=1)]
-    rows = np.arange(len(k))
-    halves = halves.copy()
-    halves[rows, k] *= 0.5
-    step = np.zeros_like(middles)
-    step[rows, k] = halves[rows, k]
-    return np.concatenate((middles - step, middles + step)), np.tile(halves, (2, 1)), np.tile(bounds, 2)
+    def __init__(self, quantity: Quantity, domain: Domain, best: float, where: np.ndarray, budget: Budget):
+        self.quantity, self.best, self.where, self.budget = quantity, best, where, budget
+        low, high = domain.sides
+        self.starts, effect = (low[None], high[None]), quantity.slopes * 0.5 * (high - low)
+        self.active = [k for k in range(len(low)) if effect[k] > 1e-3 * budget.slack(best)]
+        self.sharpness = np.sqrt(np.diagonal(quantity.bends)) + 1e-9 * quantity.slopes
+
+    def split(self, lo: np.ndarray, hi: np.ndarray, count: int) -> Decision:
+        middles, halves, active = 0.5 * (lo + hi), 0.5 * (hi - lo), self.active
+        above, values = self.quantity.over(middles, halves, active, self.best + self.budget.slack(self.best))
+        if values[k := int(values.argmax())] > self.best:
+            self.best, self.where = float(values[k]), middles[k]
+        sides = np.full(len(lo), -1)
+        if active:  # across the side with the largest effect
+            sides = np.asarray(active)[np.argmax(halves[:, active] * self.sharpness[active], axis=1)]
+        return Decision(above <= self.best + self.budget.slack(self.best), sides, bound=above)
 
 
 # --- the quantities ------------------------------------------------------------------------------------------------
