@@ -33,13 +33,18 @@ def as_batch(robot: Mechanism, **arguments: ArrayLike) -> tuple[tuple[int, ...],
         if configuration and robot.nq != robot.nv:
             _check_poses(robot, key, flat)
         arrays.append(flat)
+    return equal_axes(leads), arrays
+
+
+def equal_axes(leads: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the leading axes of arguments. Raises ArgumentError, naming the argument, if they are not equal."""
     first = next(iter(leads))
-    for key, lead in leads.items():
+    for name, lead in leads.items():
         if lead != leads[first]:
             raise ArgumentError(
-                f"{key}: expected the leading axes of {first}, {leads[first]}, got {lead} (nothing is broadcast)"
+                f"{name}: expected the leading axes of {first}, {leads[first]}, got {lead} (nothing is broadcast)"
             )
-    return leads[first], arrays
+    return leads[first]
 
 
 def one_configuration(robot: Mechanism, name: str, q: ArrayLike) -> np.ndarray:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3, so3
+from geomctrl.mechanism.states import equal_axes
 from geomctrl.terms.kinematics import Representation, representation_number
 
 from .blocks import blocks, mul, transpose
@@ -305,12 +306,7 @@ def checked_together(**arguments: ArrayLike) -> list[np.ndarray]:
         a = se3.checked_transform(name, x) if shape == (4, 4) else checked(name, x, shape)
         leads[name] = a.shape[: a.ndim - len(shape)]
         arrays.append(a)
-    first = next(iter(leads))
-    for name, lead in leads.items():
-        if lead != leads[first]:
-            raise ArgumentError(
-                f"{name}: expected the leading axes of {first}, {leads[first]}, got {lead} (nothing is broadcast)"
-            )
+    equal_axes(leads)
     return arrays
 
 

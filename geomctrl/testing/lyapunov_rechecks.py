@@ -13,7 +13,6 @@ from geomctrl.errors import ArgumentError
 from geomctrl.files import read_arrays
 from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
-from geomctrl.tracing.symbols import neg
 
 from .certificates.certificate import LyapunovCertificate, require_proved
 from .certificates.level_sets import least_on_boundary
@@ -93,7 +92,7 @@ def recheck_lyapunov(
     positive, (task, statement) = asked.positive_tasks(), asked.decrease()
     if level is not None:
         task, statement = asked.below(task, statement, level)
-        if not least_on_boundary(asked.bounds(neg(asked.e.value)), asked.box) >= level:
+        if not least_on_boundary(asked.bounds(-asked.e.value), asked.box) >= level:
             raise CheckError(f"V <= {level!r} is not shown to be inside the box")
     first = next((w for w in leaves["words"].tolist() if w in positive), next(iter(positive), ""))
     tasks: dict[str, Task] = {k: x for k, x in positive.items() if k == first} | {statement: task}

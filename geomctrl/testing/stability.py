@@ -79,10 +79,7 @@ def assert_exponential(
     """
     rate, rtol = number("rate", rate, "a positive number [1/s]", lambda x: x > 0.0), tolerance("rtol", rtol)
     runs = runs_of(runs, Runs())
-    problem = SearchProblem(controller, plant, region, search, seed)
-    require_lyapunov(problem.controller)
-    flow = Flow(problem.controller, problem.plant)
-    floor = NEGLIGIBLE * problem.typical(lambda x: flow.at(x).value)
+    problem, flow, floor = _flow(SearchProblem(controller, plant, region, search, seed))
 
     def excess(x: State) -> float:
         r = flow.at(x)
@@ -135,16 +132,20 @@ def exponential_rate(
     >>> rate = testing.exponential_rate(law, arm, search=200)
     >>> testing.assert_exponential(law, arm, 0.5 * rate, search=200, runs=0)
     """
-    problem = SearchProblem(controller, plant, region, search, seed)
-    require_lyapunov(problem.controller)
-    flow = Flow(problem.controller, problem.plant)
-    floor = NEGLIGIBLE * problem.typical(lambda x: flow.at(x).value)
+    problem, flow, floor = _flow(SearchProblem(controller, plant, region, search, seed))
 
     def slowness(x: State) -> float:
         r = flow.at(x)
         return r.slope / r.value if r.value > floor else -np.inf
 
     return -0.5 * problem.largest(slowness, "exponential rate").value
+
+
+def _flow(problem: SearchProblem) -> tuple[SearchProblem, Flow, float]:
+    """(The problem, V and V' at states, the V that counts as zero)."""
+    require_lyapunov(problem.controller)
+    flow = Flow(problem.controller, problem.plant)
+    return problem, flow, NEGLIGIBLE * problem.typical(lambda x: flow.at(x).value)
 
 
 class InputToState(NamedTuple):

@@ -37,21 +37,17 @@ def _sign(x: Any) -> Any:
 
 def maximum(a: Any, b: Any) -> Any:
     """numpy's maximum: nan if either is nan; of two truth values, whether any is true."""
-    if is_truth(a) and is_truth(b):
-        return _any(a, b)
-    a, b = number_of(a), number_of(b)
-    if is_symbol(b) and not is_symbol(a):
-        a, b = b, a
-    return where(_number(b), binary("max", a, b), b)
+    return _any(a, b) if is_truth(a) and is_truth(b) else _extreme("max", number_of(a), number_of(b))
 
 
 def minimum(a: Any, b: Any) -> Any:
-    if is_truth(a) and is_truth(b):
-        return both(a, b)
-    a, b = number_of(a), number_of(b)
+    return both(a, b) if is_truth(a) and is_truth(b) else _extreme("min", number_of(a), number_of(b))
+
+
+def _extreme(op: str, a: Any, b: Any) -> Any:
     if is_symbol(b) and not is_symbol(a):
         a, b = b, a
-    return where(_number(b), binary("min", a, b), b)
+    return where(_number(b), binary(op, a, b), b)
 
 
 def _number(x: Any) -> Any:

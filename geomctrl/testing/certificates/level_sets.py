@@ -12,7 +12,6 @@ import numpy as np
 
 from geomctrl.tracing.branch_and_bound import BranchAndBound, Decision, Divisible
 from geomctrl.tracing.proofs.interpreted import valued
-from geomctrl.tracing.symbols import add, mul, neg
 
 from .deciding import largest
 from .equations import Equations
@@ -60,9 +59,9 @@ def least_by_energy(e: Equations, box: Boxes, scale: np.ndarray, inverses: np.nd
     """
     faces, least = _faces(box), np.inf
     for i, inverse in enumerate(inverses.tolist()):
-        kinetic = mul(mul(e.w[i], e.w[i]), 0.5 / inverse * (1.0 - 1e-12))
+        kinetic = e.w[i] * e.w[i] * (0.5 / inverse * (1.0 - 1e-12))
         rows = [2 * i, 2 * i + 1, 2 * (e.n + i), 2 * (e.n + i) + 1]
-        least = min(least, least_on_boundary(Bounds(e, neg(add(kinetic, e.potential)), scale), box, faces[rows]))
+        least = min(least, least_on_boundary(Bounds(e, -(kinetic + e.potential), scale), box, faces[rows]))
     return least
 
 
@@ -116,7 +115,7 @@ def largest_errors(e: Equations, scale: np.ndarray, box: Boxes, level: float) ->
 
     If V = 1/2 w . M w + U(q), then U <= V, because M is positive definite.
     """
-    below = Bounds(e, neg(e.value if e.potential is None else e.potential), scale)
+    below = Bounds(e, -(e.value if e.potential is None else e.potential), scale)
 
     def excludes(i: int, r: float) -> bool:
         """Whether V > level is proved where |x_i| >= r."""

@@ -16,7 +16,6 @@ from geomctrl.tracing.branch_and_bound import BranchAndBound, Ends, Progress, no
 from geomctrl.tracing.proofs.identities import degree_in
 from geomctrl.tracing.proofs.interpreted import enclosed, valued
 from geomctrl.tracing.proofs.substitution import substituted
-from geomctrl.tracing.symbols import add, mul, neg, sub
 
 from . import arguments, validity
 from .arguments import half_axes, half_widths, share
@@ -151,16 +150,16 @@ class CertificateRequest(Conditions):
         e, statement = self.e, "V > 0 off the equilibrium"
         if self.sliding:
             return {}
-        tasks = {statement: Task(self.bounds(neg(e.value)), self.box, None)}
+        tasks = {statement: Task(self.bounds(-e.value), self.box, None)}
         if e.potential is not None:
             squares: Any = 0.0  # of v, which is zero in the boxes: U does not depend on it
             for k, d in zip(e.x[e.n : 2 * e.n], self.scale[e.n :]):
-                squares = add(squares, mul(mul(e.symbol(k), e.symbol(k)), 1.0 / d**2))
+                squares = squares + e.symbol(k) * e.symbol(k) * (1.0 / d**2)
             lo, hi = self.box.lo.copy(), self.box.hi.copy()
             lo[:, e.n : 2 * e.n] = hi[:, e.n : 2 * e.n] = 0.0
             at_rest = Boxes(lo, hi, self.box.p_lo, self.box.p_hi)
             statement = "V = 1/2 w . M w + U(q) > 0 off the equilibrium: U > 0 for other q, and M is positive definite"
-            tasks[statement] = Task(self.bounds(neg(add(e.potential, squares))), at_rest, None)
+            tasks[statement] = Task(self.bounds(-(e.potential + squares)), at_rest, None)
         return tasks
 
     def positive(self) -> Claim:
@@ -172,12 +171,12 @@ class CertificateRequest(Conditions):
         size, shell = self.size(task.bounds), SHELL_FRACTION * box.hi[0]
         near = None
         for robots in (Boxes(box.lo, box.hi, *self.model(box)), box):
-            bad = search(e, neg(e.loop.value), robots, shell, 0.0, self.seed, size)
+            bad = search(e, -e.loop.value, robots, shell, 0.0, self.seed, size)
             if bad.excess < -NEGLIGIBLE * size:
                 continue
             if robots is box and others:  # the counterexample is usually not a physical robot
                 break
-            wrong = self.wrong(neg(e.loop.value), e.value, bad, 0.0)
+            wrong = self.wrong(-e.loop.value, e.value, bad, 0.0)
             if wrong is not None:
                 return Claim(statement, REFUTED, counterexample=wrong)
             near, max_boxes = bad, min(max_boxes, UNLIKELY_BOXES)
@@ -246,8 +245,8 @@ class CertificateRequest(Conditions):
             return None
         for k, origin, d, feels in zip(e.x, [*e.q_d.tolist(), *[0.0] * (len(e.x) - e.n)], self.scale, felt):
             if not feels:
-                off = sub(e.symbol(k), origin)
-                F = sub(F, mul(mul(off, off), 1.0 / d**2))
+                off = e.symbol(k) - origin
+                F = F - off * off * (1.0 / d**2)
         letter = "w" if self.sliding else "v"
         groups = [("q", range(e.n)), (letter, range(e.n, 2 * e.n)), ("z", range(2 * e.n, len(e.x)))]
         names = ", ".join(f"{name}[{i - group[0]}]" for name, group in groups for i in group if felt[i])
@@ -303,7 +302,7 @@ class CertificateRequest(Conditions):
         if squares is not None and np.isfinite(squares).all():
             level = least_by_energy(e, box, self.scale, squares)
         else:
-            level = least_on_boundary(self.bounds(neg(e.value)), box)
+            level = least_on_boundary(self.bounds(-e.value), box)
         certificate.level, ends = level or None, self.ends_in()
         certificate.ends_in = ends if ends < level else None
 
@@ -318,7 +317,7 @@ class CertificateRequest(Conditions):
         """Add the claim with the largest level below which the inequality is proved; returns what higher ones left."""
         e, (task, statement) = self.e, self.decrease()
         certificate.sampled = lowest_violation(e, self.box, self.ball, self.rate, self.offset, self.seed)
-        bound = min(certificate.sampled, least_on_boundary(self.bounds(neg(e.value)), self.box))
+        bound = min(certificate.sampled, least_on_boundary(self.bounds(-e.value), self.box))
         level, outcomes = largest_level(bound, self.attempted) if bound > 0.0 else (bound, [])
         task, statement = self.below(task, statement, level)
         outcome = outcomes[-1] if outcomes else None
@@ -331,7 +330,7 @@ class CertificateRequest(Conditions):
 
     def below(self, task: Task, statement: str, level: float) -> tuple[Task, str]:
         """The same task restricted to V <= level."""
-        above = Bounds(self.e, neg(self.e.value), self.scale)
+        above = Bounds(self.e, -self.e.value, self.scale)
         return replace(task, above=above, level=level), f"{statement} where V <= {level!r}"
 
 

@@ -13,7 +13,6 @@ from geomctrl.tracing.derivatives import pullback, tangents
 from geomctrl.tracing.proofs.identities import degree_in, identical
 from geomctrl.tracing.proofs.interpreted import Program, valued
 from geomctrl.tracing.proofs.substitution import substituted
-from geomctrl.tracing.symbols import neg
 
 from .equations import Equations
 from .forms import solved
@@ -142,7 +141,7 @@ def zero_on_surface(e: Equations, F: Any, x: np.ndarray, half: np.ndarray) -> np
     gradient = pullback(e.graph, [F], [1.0], v)
     H = [tangents(e.graph, gradient, {k: 1.0}) for k in v]
     at_rest = substituted(e.graph, gradient, dict.fromkeys(v, 0.0))
-    w = [neg(y) for y in solved(H, at_rest)]
+    w = [-y for y in solved(H, at_rest)]
     (there,) = substituted(e.graph, [F], dict(zip(v, w)))
     values = {e.graph.nodes[k][1:]: y for k, y in e.numbers.items()}
     if not identical(e.graph, [(there, 0.0)], values):  # nor where second derivatives are singular

@@ -115,8 +115,6 @@ def claim_of(
     outside: Ellipsoid | float | None = None,
     where: Sequence[Callable[[Any], Any]] | Callable[[Any], Any] = (),
     strict: bool = False,
-    coordinates: Sequence[Input] | None = None,
-    numbers: Any = (),
 ) -> Claim:
     """A claim about user functions of x (n,), or about a trace whose outputs are f and its constraints.
 
@@ -126,7 +124,7 @@ def claim_of(
     lo, hi = box_of("box", box)
     n = len(lo)
     if isinstance(f, Trace):
-        trace, inputs = f, tuple(inputs_of(f) if coordinates is None else coordinates)
+        trace, inputs = f, tuple(inputs_of(f))
         if len(inputs) != n:
             raise ArgumentError(f"box: expected {len(inputs)} pairs, one for each coordinate, got {n}")
     else:
@@ -138,7 +136,7 @@ def claim_of(
     for k, g in enumerate(wanted):
         name = f"where[{k}]"
         trace = joined(trace, one_number(traced(function(name, g, "g(x)"), (n,), name=name).trace, name), inputs)
-    return Claim(trace, lo, hi, inputs, np.array(numbers, float), flag("strict", strict))
+    return Claim(trace, lo, hi, inputs, np.zeros(0), flag("strict", strict))
 
 
 POSITIVE = "a positive number, the radius of a ball about 0, or an Ellipsoid", lambda x: x > 0.0
