@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from simulation_options import COMPILED
 
 import geomctrl as gc
 from geomctrl import controllers, interop, models, references
@@ -380,6 +381,6 @@ def test_a_law_that_can_not_be_compiled_runs_in_python():
         result.reset()
     assert result._episodes.lanes == [None]
     result.step([0.0, 0.0])
-    forced = EnvironmentOptions(torque_limit=1.0, simulation=gc.SimulationOptions(compiled=True))
+    forced = EnvironmentOptions(torque_limit=1.0, simulation=COMPILED)
     with pytest.raises(gc.GeomctrlError):
         env(controller=law, options=forced).reset()

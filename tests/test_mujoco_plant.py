@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 from oracles import assert_close
-from simulation_options import grouped
+from simulation_options import IN_PYTHON, grouped
 
 import geomctrl as gc
 from geomctrl import controllers, interop, monitors
@@ -107,9 +107,7 @@ def test_a_law_tracks_and_its_promise_holds():
     plant = interop.mujoco_plant(ARM.format(option="").replace('damping="0.1"', "").replace('stiffness="2"', ""))
     motion = gc.references.Quintic(robot, np.zeros(3), [0.6, -0.4, 0.1], 0.3)
     law = controllers.ComputedTorque(plant.robot, motion)
-    result = gc.simulate(
-        plant, law, [0.05, 0.0, 0.01], np.zeros(3), 0.4, 2e-3, options=gc.SimulationOptions(compiled=False)
-    )
+    result = gc.simulate(plant, law, [0.05, 0.0, 0.01], np.zeros(3), 0.4, 2e-3, options=IN_PYTHON)
     assert result.ok, result.summary()
     assert {"skew", "energy", "lyapunov", "group"} <= set(result.monitors)
     assert_close(result.q, gc.simulate(plant.robot, law, [0.05, 0, 0.01], np.zeros(3), 0.4, 2e-3).q, 1e-9)
@@ -229,16 +227,14 @@ def test_a_right_law_is_not_accused(number, start, dt, control_dt, verdicts):
     plant = interop.mujoco_plant(BARE)
     law = laws(plant.robot)[number]
     q, v, _ = law.reference(0.0) if start == "on its reference" else (np.zeros(3), np.zeros(3), None)
-    result = gc.simulate(plant, law, q, v, 0.2, dt, control_dt=control_dt, options=gc.SimulationOptions(compiled=False))
+    result = gc.simulate(plant, law, q, v, 0.2, dt, control_dt=control_dt, options=IN_PYTHON)
     assert result.ok in verdicts, result.summary()
 
 
 def test_a_spring_that_the_law_does_not_know_is_a_violation():
     plant = interop.mujoco_plant(ARM.format(option=""))
     law = laws(plant.robot)[0]
-    result = gc.simulate(
-        plant, law, law.reference(0.0).q, np.zeros(3), 0.1, 1e-3, options=gc.SimulationOptions(compiled=False)
-    )
+    result = gc.simulate(plant, law, law.reference(0.0).q, np.zeros(3), 0.1, 1e-3, options=IN_PYTHON)
     assert result.monitors["lyapunov"].ok is False
     assert result.monitors["energy"].ok is True
 

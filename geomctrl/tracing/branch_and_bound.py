@@ -175,7 +175,9 @@ class BranchAndBound:
         if stuck.any():
             self._stuck.append((left[0][stuck], left[1][stuck], left[2][stuck]))
         if not stuck.all():
-            rest.append((*children, np.tile(left[2][~stuck], 2)))
+            bound = np.tile(left[2][~stuck], 2)
+            order = np.argsort(bound) if self.claim.best_first else slice(None)
+            rest.append((children[0][order], children[1][order], bound[order]))
         self.count += len(lo)
         self._pending = rest  # last, so that an interrupt loses nothing
 
@@ -188,21 +190,19 @@ class BranchAndBound:
             self._leaves.append((lo, hi, how))
 
     def _next(self, count: int) -> tuple[list[Block], Any, Any, Any]:
-        """(The remaining stack, the next boxes, their bounds)."""
-        rest, taken = self._pending[:], []
+        """(The remaining stack, the next boxes, their bounds); with `best_first` blocks are in the order of bounds."""
+        rest, taken, least = [], [], -np.inf
         if self.claim.best_first:
-            lo, hi, bound = (np.concatenate(x) for x in zip(*rest))
-            order = np.argsort(bound)
-            rest = [(lo[order], hi[order], bound[order])]
-        while rest and count:
-            block = rest.pop()
-            cut = max(len(block[0]) - count, 0)
-            if cut:
-                rest.append((block[0][:cut], block[1][:cut], block[2][:cut]))
-            taken.append([x[cut:] for x in block])
-            count -= len(taken[-1][0])
+            bounds = np.concatenate([bound for *_, bound in self._pending])
+            least = np.partition(bounds, -min(count, len(bounds)))[-min(count, len(bounds))]
+        for block in reversed(self._pending):
+            first = np.searchsorted(block[2], least) if self.claim.best_first else 0
+            cut = max(int(first), len(block[0]) - count)
+            count -= len(block[0]) - cut
+            rest += [(block[0][:cut], block[1][:cut], block[2][:cut])] if cut else []
+            taken += [[x[cut:] for x in block]] if cut < len(block[0]) else []
         lo, hi, bound = (np.concatenate(x) for x in zip(*taken))
-        return rest, lo, hi, bound
+        return rest[::-1], lo, hi, bound
 
     def _spread(self, spread: Spread, boxes: float, seconds: float, progress: Progress) -> None:
         """Let other processes decide all open boxes, as far as the budget allows."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.linalg import expm
-from simulation_options import grouped
+from simulation_options import IN_PYTHON, grouped
 
 import geomctrl as gc
 from geomctrl import ArgumentError, NameNotFoundError, actuators, models
@@ -343,9 +343,7 @@ def test_side_by_side():
     law = Wave([6.0, 4.0], 0.1)
     runs = gc.simulate_many(plants, law, [0.3, -0.7], [0.0, 0.0], 0.2, 1e-3)
     for plant, run in zip(plants, runs):
-        alone = gc.simulate(
-            plant, law, [0.3, -0.7], [0.0, 0.0], 0.2, 1e-3, options=gc.SimulationOptions(compiled=False)
-        )
+        alone = gc.simulate(plant, law, [0.3, -0.7], [0.0, 0.0], 0.2, 1e-3, options=IN_PYTHON)
         np.testing.assert_allclose(run.q, alone.q, rtol=0, atol=1e-10)
         np.testing.assert_allclose(run.x, alone.x, rtol=0, atol=1e-9)
         np.testing.assert_allclose(run.applied, alone.applied, rtol=0, atol=1e-9)

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from simulation_options import grouped
+from simulation_options import COMPILED, grouped
 
 import geomctrl as gc
 from geomctrl import models
@@ -223,11 +223,11 @@ def test_a_trace_of_another_law_is_refused(robot, monkeypatch):
 def test_many_loops_are_compared_one_by_one(robot):
     laws = [Spring(robot, k) for k in (4.0, 5.0, 6.0, 7.0)]
     start = [[0.3, -0.2]] * 4, [[0.0, 0.1]] * 4
-    runs = gc.simulate_many(robot, laws, *start, t_end=0.3, dt=1e-3, options=gc.SimulationOptions(compiled=True))
+    runs = gc.simulate_many(robot, laws, *start, t_end=0.3, dt=1e-3, options=COMPILED)
     assert [r.compared.samples for r in runs] == [41, 6, 6, 6]
     wrong = [AsksForTypes(robot, k) for k in (4.0, 5.0, 6.0, 7.0)]
     with pytest.raises(UntraceableError, match="AsksForTypes"):
-        gc.simulate_many(robot, wrong, *start, t_end=0.3, dt=1e-3, options=gc.SimulationOptions(compiled=True))
+        gc.simulate_many(robot, wrong, *start, t_end=0.3, dt=1e-3, options=COMPILED)
     with pytest.warns(RuntimeWarning, match="AsksForTypes"):
         runs = gc.simulate_many(robot, wrong, *start, t_end=0.3, dt=1e-3)
     for law, result in zip(wrong, runs):

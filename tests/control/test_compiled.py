@@ -7,6 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 from scipy.optimize import nnls
+from simulation_options import COMPILED
 
 import geomctrl as gc
 from geomctrl import controllers, models, so3
@@ -240,15 +241,7 @@ def test_a_search_for_a_configuration_does_not_trace(body):
     with pytest.raises(UntraceableError, match=texts):
         gc.compile(failing(body))
     with pytest.raises(UntraceableError, match=texts):
-        gc.simulate(
-            models.two_link(),
-            failing(body),
-            [0.1, 0.2],
-            [0.0, 0.0],
-            0.01,
-            1e-3,
-            options=gc.SimulationOptions(compiled=True),
-        )
+        gc.simulate(models.two_link(), failing(body), [0.1, 0.2], [0.0, 0.0], 0.01, 1e-3, options=COMPILED)
 
 
 CYCLE = []

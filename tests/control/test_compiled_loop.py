@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from simulation_options import flat, grouped
+from simulation_options import COMPILED, IN_PYTHON, flat, flat_simulate, grouped
 
 import geomctrl as gc
 from geomctrl import controllers, integrators, models, testing
@@ -61,7 +61,7 @@ def both_ways(plant, controller, q0=None, v0=None, t_end=0.03, dt=1e-3, ways=(Fa
     if q0 is None:
         q0 = robot.integrate(robot.neutral(), 0.1 * np.ones(robot.nv))
     v0 = 0.1 * np.ones(robot.nv) if v0 is None else v0
-    run = partial(flat(gc.simulate), plant, controller, q0, v0, t_end, dt, **options)
+    run = partial(flat_simulate, plant, controller, q0, v0, t_end, dt, **options)
     return [run(compiled=way) for way in ways]
 
 
@@ -248,7 +248,7 @@ def test_an_unstable_loop_ends_with_its_reason(control_dt):
     controller = controllers.ComputedTorque(robot, reference(robot), kp=1e7, kd=1.0)
     for compiled in (False, True):
         with pytest.raises(gc.SimulationError) as caught:
-            gc.simulate(
+            flat_simulate(
                 robot,
                 controller,
                 robot.neutral() + 0.1,
@@ -256,7 +256,7 @@ def test_an_unstable_loop_ends_with_its_reason(control_dt):
                 0.1,
                 1e-3,
                 control_dt=control_dt,
-                options=gc.SimulationOptions(compiled=compiled),
+                compiled=compiled,
             )
         run = caught.value.run
         assert "the closed loop is unstable" in str(caught.value)
@@ -455,7 +455,7 @@ def test_a_run_has_the_same_bits_in_any_lane_and_thread(robot, method, dt):
 
 def test_a_run_has_the_same_bits_watched_or_not_and_whatever_is_stored():
     plant, controller, q0, v0 = next(cases(1, models.panda(), np.random.default_rng(1)))
-    run = partial(flat(gc.simulate), plant, controller, q0, v0, 0.1, 1e-3, compiled=True)
+    run = partial(flat_simulate, plant, controller, q0, v0, 0.1, 1e-3, compiled=True)
     watched, alone, thinned = run(), run(monitors=None), run(every=7)
     assert same_bits(watched, alone)
     np.testing.assert_array_equal(watched.z[::7], thinned.z[:15])
@@ -466,15 +466,15 @@ def test_a_lane_that_fails_ends_alone():
     inputs = list(cases(9, robot, rng))
     wild = controllers.SlotineLi(robot, reference(robot), 2.0, 5e5, rate=1e-3)
     inputs[4] = (inputs[4][0], wild, *inputs[4][2:])
-    runs = gc.simulate_many(*zip(*inputs), 0.3, 1e-3, options=gc.SimulationOptions(compiled=True))
+    runs = gc.simulate_many(*zip(*inputs), 0.3, 1e-3, options=COMPILED)
     assert [run.success for run in runs] == [k != 4 for k in range(9)]
     assert runs[4].reason.startswith(("stopped at t =", "the closed loop is unstable"))
     assert 0 < len(runs[4].t) < 300
     with pytest.raises(gc.SimulationError) as caught:
-        gc.simulate(*inputs[4], 0.3, 1e-3, options=gc.SimulationOptions(compiled=False))
+        gc.simulate(*inputs[4], 0.3, 1e-3, options=IN_PYTHON)
     assert abs(caught.value.run.steps - runs[4].steps) <= 1
     for k in (0, 3, 5, 8):
-        assert same_bits(runs[k], gc.simulate(*inputs[k], 0.3, 1e-3, options=gc.SimulationOptions(compiled=True)))
+        assert same_bits(runs[k], gc.simulate(*inputs[k], 0.3, 1e-3, options=COMPILED))
 
 
 def test_a_lane_of_a_pair_that_fails_ends_alone():
@@ -519,7 +519,7 @@ def test_loops_of_several_kinds_at_once():
         (panda, law("slotine-li", panda), panda.neutral(), np.ones(7)),
     ]
     for k, run in enumerate(gc.simulate_many(*zip(*inputs), 0.3, 1e-3)):
-        assert_same(gc.simulate(*inputs[k], 0.3, 1e-3, options=gc.SimulationOptions(compiled=False)), run, 1e-9)
+        assert_same(gc.simulate(*inputs[k], 0.3, 1e-3, options=IN_PYTHON), run, 1e-9)
 
 
 def test_what_is_given_once_is_the_same_for_all():
@@ -590,7 +590,7 @@ def test_what_does_not_trace_runs_in_python_and_is_left_alone(body, message, mon
     monkeypatch.setattr(choice, "MIN_EVALUATIONS", 10)
     monkeypatch.setattr(choice, "_warned", set())
     robot = models.two_link()
-    run = partial(flat(gc.simulate), robot, q0=np.ones(2), v0=np.zeros(2), t_end=0.02, dt=1e-3)
+    run = partial(flat_simulate, robot, q0=np.ones(2), v0=np.zeros(2), t_end=0.02, dt=1e-3)
     LOG.clear()
     state = np.random.get_state()  # noqa: NPY002
     expected = Law(robot, body)
@@ -626,9 +626,7 @@ class Hidden:
 def test_a_hidden_memory_is_found_by_comparison():
     robot = models.two_link()
     with pytest.raises(UntraceableError, match="differs from its value in Python"):
-        gc.simulate(
-            robot, Hidden(robot), np.ones(2), np.ones(2), 0.01, 1e-3, options=gc.SimulationOptions(compiled=True)
-        )
+        gc.simulate(robot, Hidden(robot), np.ones(2), np.ones(2), 0.01, 1e-3, options=COMPILED)
 
 
 def test_short_runs_are_pythons():
@@ -642,16 +640,7 @@ def test_short_runs_are_pythons():
 
 def test_progress_and_an_error_of_its_callers():
     robot, seen = models.two_link(), []
-    gc.simulate(
-        robot,
-        law("pd", robot),
-        np.ones(2),
-        np.zeros(2),
-        10.0,
-        1e-3,
-        progress=seen.append,
-        options=gc.SimulationOptions(compiled=True),
-    )
+    gc.simulate(robot, law("pd", robot), np.ones(2), np.zeros(2), 10.0, 1e-3, progress=seen.append, options=COMPILED)
     assert seen[-1] == 1.0
     assert len(seen) >= 3
     assert sorted(seen) == seen
@@ -664,16 +653,7 @@ def test_progress_and_an_error_of_its_callers():
         gc.SimulationError,
         match=r"RuntimeError in the closed loop \(test_compiled_loop.py, line \d+, in fails\): enough",
     ) as caught:
-        gc.simulate(
-            robot,
-            law("pd", robot),
-            np.ones(2),
-            np.zeros(2),
-            10.0,
-            1e-3,
-            progress=fails,
-            options=gc.SimulationOptions(compiled=True),
-        )
+        gc.simulate(robot, law("pd", robot), np.ones(2), np.zeros(2), 10.0, 1e-3, progress=fails, options=COMPILED)
     assert len(caught.value.run.t) > 5000
 
 
@@ -683,7 +663,7 @@ def test_one_trace_serves_loops_that_differ_in_numbers(monkeypatch):
     monkeypatch.setattr(choice, "trace_loop", lambda *args, **options: created.append(1) or original(*args, **options))
     monkeypatch.setattr(choice, "_traces", type(choice._traces)())
     for plant, controller, q0, v0 in cases(4, models.two_link(), np.random.default_rng(3)):
-        gc.simulate(plant, controller, q0, v0, 0.01, 1e-3, options=gc.SimulationOptions(compiled=True))
+        gc.simulate(plant, controller, q0, v0, 0.01, 1e-3, options=COMPILED)
     assert len(created) == 1
 
 

@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
+from simulation_options import COMPILED, IN_PYTHON, both_ways, flat_simulate
 
 import geomctrl as gc
 from geomctrl import actuators, controllers, models
@@ -51,11 +52,8 @@ def test_later_changes_of_the_controller_do_not_reach_it():
     controller.k, controller.goal[:] = 50.0, 9.0
     np.testing.assert_array_equal(torque(law), before)
     np.testing.assert_array_equal(law(0.5, Q, np.array([0.1, 0.1]), None).signals["error"], Q - [0.2, -0.1])
-    runs = [
-        gc.simulate(models.two_link(), law, Q, V, 0.05, 1e-3, options=gc.SimulationOptions(compiled=c))
-        for c in (False, True)
-    ]
-    plain = gc.simulate(models.two_link(), Gained(), Q, V, 0.05, 1e-3, options=gc.SimulationOptions(compiled=False))
+    runs = both_ways(models.two_link(), law, Q, V, 0.05, 1e-3)
+    plain = gc.simulate(models.two_link(), Gained(), Q, V, 0.05, 1e-3, options=IN_PYTHON)
     for run in runs:
         np.testing.assert_allclose(run.q, plain.q, rtol=0.0, atol=1e-13)
 
@@ -140,16 +138,7 @@ def test_a_run_ends_as_in_python_where_the_law_raises():
         (gc.compile(OfSomeStates()), True),
     ):
         with pytest.raises(gc.SimulationError) as caught:
-            gc.simulate(
-                models.two_link(),
-                law,
-                [0.9, 0.0],
-                [3.0, 0.0],
-                1.0,
-                1e-3,
-                monitors=None,
-                options=gc.SimulationOptions(compiled=compiled),
-            )
+            flat_simulate(models.two_link(), law, [0.9, 0.0], [3.0, 0.0], 1.0, 1e-3, monitors=None, compiled=compiled)
         ends.append(caught.value.run.t[-1])
     assert ends[0] == ends[1] == ends[2] < 1.0
 
@@ -206,7 +195,7 @@ def test_large_states_lie_on_no_stack_and_larger_ones_are_refused():
     with pytest.raises(UntraceableError, match=r"Large: a state of 1000000 numbers \(8 MB\), at most"):
         gc.compile(Large(1_000_000))
     with pytest.raises(UntraceableError, match="a state of 1000005 numbers"):
-        gc.simulate(models.two_link(), Large(1_000_000), Q, V, 2e-3, 1e-3, options=gc.SimulationOptions(compiled=True))
+        gc.simulate(models.two_link(), Large(1_000_000), Q, V, 2e-3, 1e-3, options=COMPILED)
 
 
 def test_a_delay_of_months_is_refused_with_its_memory():

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from simulation_options import grouped
+from simulation_options import IN_PYTHON, grouped
 
 import geomctrl as gc
 from geomctrl import controllers, inertia, measures, models
@@ -283,9 +283,7 @@ def test_what_nobody_confirmed_is_unresolved():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as stopped:
-        gc.simulate(
-            SLIDER, Spring(d=-1.0), [0.1], [0.1], 1.0, 1e-3, progress=stop, options=gc.SimulationOptions(compiled=False)
-        )
+        gc.simulate(SLIDER, Spring(d=-1.0), [0.1], [0.1], 1.0, 1e-3, progress=stop, options=IN_PYTHON)
     result = stopped.value.run.monitors["lyapunov"]
     assert result.worst > result.limit
     assert (result.verdict, result.ok, result.explanation) == ("UNRESOLVED", None, "not confirmed")

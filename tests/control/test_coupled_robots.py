@@ -5,11 +5,12 @@ coordinates reads the wrong one, or beyond the end.
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from simulation_options import grouped
+from simulation_options import flat_simulate, run_both_ways
 
 import geomctrl as gc
 from geomctrl import actuators, controllers, measures, monitors, references, sensors
@@ -48,16 +49,12 @@ PASSIVE = controllers.JointImpedance(ROBOT, MOTION)
 pytestmark = pytest.mark.usefixtures("kernels")
 
 
-def simulated(law=None, plant=ROBOT, q=HOME + 0.05, t_end=0.05, **options):
+def simulated(law=None, plant=ROBOT, q=HOME + 0.05, t_end=0.05, simulate=flat_simulate, **options):
     law = controllers.ComputedTorque(ROBOT, MOTION) if law is None else law
-    return gc.simulate(plant, law, q, np.zeros(ROBOT.nv), t_end, 1e-3, **grouped(**options))
+    return simulate(plant, law, q, np.zeros(ROBOT.nv), t_end, 1e-3, **options)
 
 
-def same_compiled(*arguments, **options):
-    runs = [simulated(*arguments, compiled=compiled, **options) for compiled in (True, False)]
-    for name in ("q", "v", "tau"):
-        np.testing.assert_allclose(getattr(runs[0], name), getattr(runs[1], name), rtol=1e-9, atol=1e-9)
-    return runs[0]
+same_compiled = partial(simulated, simulate=run_both_ways)
 
 
 # --- coordinates -----------------------------------------------------------------------------------------------------

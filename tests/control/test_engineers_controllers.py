@@ -12,7 +12,7 @@ from operator import is_
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from simulation_options import grouped
+from simulation_options import COMPILED, IN_PYTHON, grouped
 
 import geomctrl as gc
 from geomctrl import models
@@ -606,21 +606,11 @@ def test_what_is_refused_says_why(kind):
 def test_many_runs_have_a_memory_each():
     laws = [PidWithAntiWindup() for _ in range(10)]
     q0 = np.linspace(-0.5, 0.5, 20).reshape(10, 2)
-    runs = gc.simulate_many(
-        ROBOT, laws, q0, np.zeros(2), 2.0, 2e-3, control_dt=DT, monitors=[], options=gc.SimulationOptions(compiled=True)
-    )
+    runs = gc.simulate_many(ROBOT, laws, q0, np.zeros(2), 2.0, 2e-3, control_dt=DT, monitors=[], options=COMPILED)
     for k, law in enumerate(laws):
         alone = PidWithAntiWindup()
         expected = gc.simulate(
-            ROBOT,
-            alone,
-            q0[k],
-            np.zeros(2),
-            2.0,
-            2e-3,
-            control_dt=DT,
-            monitors=[],
-            options=gc.SimulationOptions(compiled=False),
+            ROBOT, alone, q0[k], np.zeros(2), 2.0, 2e-3, control_dt=DT, monitors=[], options=IN_PYTHON
         )
         np.testing.assert_allclose(runs[k].q, expected.q, atol=1e-9)
         same(alone, law)

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from oracles import assert_close, random_motion
-from simulation_options import grouped
+from simulation_options import both_ways, grouped
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -151,19 +151,7 @@ def test_compiled_loops_are_those_of_python(control_dt):
             gc.Wrench("link1", (0.0, 2, 0, 0, 0, 0), 0.07),
         ],
     )
-    ways = [
-        gc.simulate(
-            plant,
-            law,
-            [0.1, 0.2],
-            [0.0, 0.3],
-            0.2,
-            1e-3,
-            control_dt=control_dt,
-            options=gc.SimulationOptions(compiled=compiled),
-        )
-        for compiled in (True, False)
-    ]
+    ways = both_ways(plant, law, [0.1, 0.2], [0.0, 0.3], 0.2, 1e-3, control_dt=control_dt)
     np.testing.assert_allclose(ways[0].q, ways[1].q, atol=1e-12)
     np.testing.assert_allclose(*(way.monitors["energy"].values for way in ways), atol=1e-11)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from friction_checks import ARM, Q0, V0, Wave, check_model, last
+from simulation_options import IN_PYTHON
 
 import geomctrl as gc
 from geomctrl import ArgumentError, Body, Joint, Robot, controllers, identification, measures
@@ -119,9 +120,7 @@ def test_a_sweep_over_the_parameters_of_friction_measures_what_single_runs_do():
     space = {"stiffness": [50.0, 150.0], "viscous": [0.5, 1.5]}
     table = gc.sweep(case, space, [measures.PeakTorque(), last], 0.2, 5e-4)
     points = [dict(zip(space, values)) for values in product(*space.values())]
-    ends = np.array(
-        [gc.simulate(*case(point), 0.2, 5e-4, options=gc.SimulationOptions(compiled=False)).q[-1] for point in points]
-    )
+    ends = np.array([gc.simulate(*case(point), 0.2, 5e-4, options=IN_PYTHON).q[-1] for point in points])
     np.testing.assert_allclose(table.last.values.reshape(4, 2), ends, rtol=0.0, atol=1e-10)
     assert all(np.abs(a - b).max() > 1e-5 for a, b in pairwise(ends))
 
@@ -206,16 +205,7 @@ def test_the_order_of_the_integrator_is_kept_where_friction_is_smooth(name):
     plant, ends = gc.Plant(ARM, MAKES[name](2)), []
     law = Held(*np.add(ARM.gravity_force([0.1, 0.2]), (1.5, 0.8)))
     for n in (50, 100, 200):
-        run = gc.simulate(
-            plant,
-            law,
-            [0.1, 0.2],
-            [1.0, 0.8],
-            0.1,
-            0.1 / n,
-            monitors=None,
-            options=gc.SimulationOptions(compiled=False),
-        )
+        run = gc.simulate(plant, law, [0.1, 0.2], [1.0, 0.8], 0.1, 0.1 / n, monitors=None, options=IN_PYTHON)
         assert (run.v > 0.4).all()
         ends.append(run.q[-1])
     first, second = (np.abs(a - b).max() for a, b in pairwise(ends))
@@ -319,7 +309,5 @@ def test_a_wrong_dissipation_is_seen_by_the_energy_monitor():
         def dissipation(self, v, load=None, x=None):
             return 0.0
 
-    run = gc.simulate(
-        gc.Plant(ARM, Lossless(60.0, 0.5)), Wave(), Q0, V0, 0.5, 5e-4, options=gc.SimulationOptions(compiled=False)
-    )
+    run = gc.simulate(gc.Plant(ARM, Lossless(60.0, 0.5)), Wave(), Q0, V0, 0.5, 5e-4, options=IN_PYTHON)
     assert run.monitors["energy"].verdict == "VIOLATED"

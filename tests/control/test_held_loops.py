@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from oracles import without_limits
 from scipy.optimize import brentq
+from simulation_options import flat_simulate
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -179,16 +180,7 @@ def test_held_loops_are_judged_alike_in_python_and_compiled(dt, own):
     plant, law = list(laws())[-1]
     law = gc.compile(law) if own else law
     runs = [
-        gc.simulate(
-            plant,
-            law,
-            MOTION(0.0).q,
-            MOTION(0.0).v,
-            0.04,
-            dt,
-            control_dt=1e-3,
-            options=gc.SimulationOptions(compiled=compiled),
-        )
+        flat_simulate(plant, law, MOTION(0.0).q, MOTION(0.0).v, 0.04, dt, control_dt=1e-3, compiled=compiled)
         for compiled in (True, False)
     ]
     for name in ("lyapunov", "holding"):

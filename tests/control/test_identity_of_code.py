@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from simulation_options import flat_simulate
 
 import geomctrl as gc
 from geomctrl import models
@@ -448,16 +449,7 @@ def case(request, monkeypatch):
 
 
 def run(law, compiled):
-    return gc.simulate(
-        ROBOT,
-        law,
-        [0.3, -0.2],
-        [0.1, 0.4],
-        t_end=0.004,
-        dt=1e-3,
-        monitors=None,
-        options=gc.SimulationOptions(compiled=compiled),
-    )
+    return flat_simulate(ROBOT, law, [0.3, -0.2], [0.1, 0.4], t_end=0.004, dt=1e-3, monitors=None, compiled=compiled)
 
 
 def compiled_run(law):

@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from simulation_options import COMPILED, IN_PYTHON, flat_simulate
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -60,7 +61,7 @@ def test_what_is_no_exception_passes_with_the_run(error):
     with pytest.raises(type(error)) as caught:
         gc.simulate(ARM, Raises(error, 0.05), Q0, V0, 0.1, 1e-3)
     assert caught.value is error
-    is_beginning(error.run, gc.simulate(ARM, law(), Q0, V0, 0.1, 1e-3, options=gc.SimulationOptions(compiled=False)))
+    is_beginning(error.run, gc.simulate(ARM, law(), Q0, V0, 0.1, 1e-3, options=IN_PYTHON))
     assert error.run.reason == f"interrupted after t = 0.049 s: {type(error).__name__}"
     assert any("attribute `run`" in note for note in error.__notes__)
 
@@ -70,16 +71,7 @@ def test_what_is_no_exception_passes_with_the_run(error):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, RuntimeError])
 def test_a_callers_progress_may_end_it(error, compiled):
     with pytest.raises(SimulationError if error is RuntimeError else error) as caught:
-        gc.simulate(
-            ARM,
-            law(),
-            Q0,
-            V0,
-            5.0,
-            1e-3,
-            progress=at_half(error("enough")),
-            options=gc.SimulationOptions(compiled=compiled),
-        )
+        flat_simulate(ARM, law(), Q0, V0, 5.0, 1e-3, progress=at_half(error("enough")), compiled=compiled)
     run = caught.value.run
     is_beginning(run, gc.simulate(ARM, law(), Q0, V0, 5.0, 1e-3, options=gc.SimulationOptions(compiled=compiled)))
     assert len(run.t) >= 2500
@@ -109,15 +101,8 @@ def test_ctrl_c_from_outside(compiled):
     thread = threading.Thread(target=press)
     thread.start()
     with pytest.raises(KeyboardInterrupt) as caught:
-        gc.simulate(
-            ARM,
-            law(),
-            Q0,
-            V0,
-            10_000.0,
-            1e-3,
-            progress=lambda fraction: started.set(),
-            options=gc.SimulationOptions(every=1000, compiled=compiled),
+        flat_simulate(
+            ARM, law(), Q0, V0, 10_000.0, 1e-3, progress=lambda fraction: started.set(), every=1000, compiled=compiled
         )
     thread.join()
     run = caught.value.run
@@ -142,11 +127,9 @@ def test_rows_that_are_half_written_are_none(monkeypatch):
 
     monkeypatch.setattr(Machine, "columns", seen)
     with pytest.raises(KeyboardInterrupt) as caught:
-        gc.simulate(ARM, law(), Q0, V0, 5.0, 1e-3, options=gc.SimulationOptions(compiled=True))
+        gc.simulate(ARM, law(), Q0, V0, 5.0, 1e-3, options=COMPILED)
     monkeypatch.undo()
-    is_beginning(
-        caught.value.run, gc.simulate(ARM, law(), Q0, V0, 5.0, 1e-3, options=gc.SimulationOptions(compiled=True))
-    )
+    is_beginning(caught.value.run, gc.simulate(ARM, law(), Q0, V0, 5.0, 1e-3, options=COMPILED))
 
 
 @pytest.mark.filterwarnings("ignore:these loops run in Python")

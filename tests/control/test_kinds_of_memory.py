@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from simulation_options import grouped
+from simulation_options import flat_simulate, grouped
 
 import geomctrl as gc
 from geomctrl import models, testing
@@ -293,17 +293,7 @@ def test_a_law_that_is_given_once_remembers_for_each_loop(compiled):
             self.sum = self.sum + 4e-3 * q
             return gc.Command(ARM.gravity_force(q) - 30.0 * q - 6.0 * v - 40.0 * self.sum)
 
-    alone = gc.simulate(
-        ARM,
-        Integral(),
-        Q0,
-        V0,
-        0.6,
-        DT,
-        control_dt=4e-3,
-        monitors=None,
-        options=gc.SimulationOptions(compiled=compiled),
-    ).q
+    alone = flat_simulate(ARM, Integral(), Q0, V0, 0.6, DT, control_dt=4e-3, monitors=None, compiled=compiled).q
     law = Integral()
     runs = gc.simulate_many(
         [ARM] * 3,

@@ -9,6 +9,7 @@ import laws_with_state
 import numpy as np
 import pytest
 from laws_with_state import OnGroup, Starting
+from simulation_options import flat_simulate
 
 import geomctrl as gc
 from geomctrl import controllers, models, references
@@ -69,17 +70,7 @@ def test_one_call_a_sample_is_a_sampled_loop(name, tmp_path):
     """Repeat the torques and states of a run in Python, by NAME_start and NAME_step from its q and v."""
     law, dt = LAWS[name](), 2e-3
     q0, v0 = np.array([0.2, -0.4]), np.array([0.5, 0.1])
-    run = gc.simulate(
-        law.robot,
-        law,
-        q0,
-        v0,
-        0.1,
-        1e-3,
-        control_dt=dt,
-        monitors=None,
-        options=gc.SimulationOptions(method="MK4", compiled=False),
-    )
+    run = flat_simulate(law.robot, law, q0, v0, 0.1, 1e-3, control_dt=dt, monitors=None, method="MK4", compiled=False)
     compiled = gc.compile(law)
     loaded = library(compiled.to_c(tmp_path, "ctrl"))
     z = np.zeros(0 if run.z is None else run.z[0].size)

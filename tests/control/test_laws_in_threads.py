@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from simulation_options import COMPILED, IN_PYTHON
 
 import geomctrl as gc
 
@@ -44,14 +45,12 @@ def quick_switches():
 @pytest.mark.usefixtures("quick_switches")
 def test_memory_of_other_runs_is_left_alone():
     laws = [Law(10.0 + k) for k in range(N)]
-    in_python = gc.SimulationOptions(compiled=False)
+    in_python = IN_PYTHON
     expected = [
         gc.simulate(ROBOT, law, q0, [0.0, 0.0], options=in_python, **RUN)
         for law, q0 in zip(copy.deepcopy(laws), STARTS, strict=True)
     ]
-    runs = gc.simulate_many(
-        ROBOT, laws, STARTS, np.zeros((N, 2)), options=gc.SimulationOptions(compiled=True), threads=2, **RUN
-    )
+    runs = gc.simulate_many(ROBOT, laws, STARTS, np.zeros((N, 2)), options=COMPILED, threads=2, **RUN)
     for run, other in zip(runs, expected, strict=True):
         np.testing.assert_allclose(run.q, other.q, rtol=0.0, atol=1e-11)
     assert {type(law.i) for law in laws} == {np.ndarray}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracles import without_limits
 from scipy.integrate import solve_ivp
-from simulation_options import grouped
+from simulation_options import flat_simulate, grouped
 
 import geomctrl as gc
 from geomctrl import controllers, inertia, models, se3, testing
@@ -84,28 +84,13 @@ def test_adaptive_steps_between_samples_keep_the_tolerance(dt, control_dt):
     """Adaptive steps on a floating tree, compared with fixed steps of a millisecond."""
     law = law_of(FLOATING)
     q0, v0 = start_of(law)
-    exact = gc.simulate(
-        FLOATING,
-        law,
-        q0,
-        v0,
-        0.2,
-        1e-3,
-        control_dt=control_dt,
-        monitors=None,
-        options=gc.SimulationOptions(method="MK8", every=round(1e3 * dt)),
+    exact = flat_simulate(
+        FLOATING, law, q0, v0, 0.2, 1e-3, control_dt=control_dt, monitors=None, method="MK8", every=round(1e3 * dt)
     )
     errors = []
     for rtol in (1e-4, 1e-7, 1e-10):
-        run = gc.simulate(
-            FLOATING,
-            law,
-            q0,
-            v0,
-            0.2,
-            dt,
-            control_dt=control_dt,
-            options=gc.SimulationOptions(method=gc.integrators.Adaptive(rtol=rtol, atol=rtol)),
+        run = flat_simulate(
+            FLOATING, law, q0, v0, 0.2, dt, control_dt=control_dt, method=gc.integrators.Adaptive(rtol=rtol, atol=rtol)
         )
         assert run.ok or rtol > 1e-6
         np.testing.assert_allclose(run.t, exact.t, atol=1e-12)
@@ -121,15 +106,7 @@ def test_tolerances_that_can_not_be_met_end_the_run():
     with pytest.raises(
         SimulationError, match=r"stopped at t = 0 s: the closed loop is unstable, or too stiff: rtol = 0"
     ) as e:
-        gc.simulate(
-            ARM,
-            law,
-            [0.1, 0.2],
-            [0.0, 0.0],
-            1.0,
-            0.5,
-            options=gc.SimulationOptions(method=gc.integrators.Adaptive(rtol=0.0, atol=1e-19)),
-        )
+        flat_simulate(ARM, law, [0.1, 0.2], [0.0, 0.0], 1.0, 0.5, method=gc.integrators.Adaptive(rtol=0.0, atol=1e-19))
     assert len(e.value.run.t) == 1
 
 
@@ -376,15 +353,8 @@ def test_the_worst_of_a_monitor_is_never_forgotten():
     assert (run.monitors["peak"].worst, run.monitors["peak"].ok) == (7.0, False)
     assert (run.monitors["low"].worst, run.monitors["low"].ok) == (-3.0, True)
     with pytest.raises(SimulationError, match=r"strict: monitor 'nan' at t = 0\.1 s"):
-        gc.simulate(
-            ARM,
-            Torque(lambda t: np.zeros(2)),
-            [0, 0],
-            [0, 0],
-            0.3,
-            0.1,
-            monitors=[Scripted("nan", nan)],
-            options=gc.SimulationOptions(strict=True),
+        flat_simulate(
+            ARM, Torque(lambda t: np.zeros(2)), [0, 0], [0, 0], 0.3, 0.1, monitors=[Scripted("nan", nan)], strict=True
         )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from fake_cuda import FakeCuda
 from loops_on_fake_gpu import ON_GPU, arms, both, install, launches
+from simulation_options import COMPILED
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -92,7 +93,7 @@ class Effort(gc.measures.Measure):
 def test_what_persists_and_the_time_are_doubles(cuda):
     _, _, q, v = arms(4)
     laws = [[Summing(1.0 + k) for k in range(4)] for _ in range(2)]
-    options = [FLOAT, gc.SimulationOptions(compiled=True)]
+    options = [FLOAT, COMPILED]
     runs = [
         gc.simulate_many(models.two_link(), x, q, v, 2.0, 1e-3, 1e-3, None, options=o) for x, o in zip(laws, options)
     ]

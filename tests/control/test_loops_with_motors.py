@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from simulation_options import COMPILED, run_both_ways
 
 import geomctrl as gc
 from geomctrl import controllers, models, testing
@@ -39,14 +40,7 @@ LAWS = {
 @pytest.mark.parametrize("name", LAWS)
 def test_compiled_loops_are_what_python_computes(name):
     law = LAWS[name](DRIVEN)
-    ways = [
-        gc.simulate(
-            gc.Plant(DRIVEN), law, [0.1, 0.2], [0.0, 0.3], 0.1, 1e-3, options=gc.SimulationOptions(compiled=compiled)
-        )
-        for compiled in (True, False)
-    ]
-    np.testing.assert_allclose(ways[0].q, ways[1].q, atol=1e-11)
-    np.testing.assert_allclose(ways[0].tau, ways[1].tau, atol=1e-8)
+    run_both_ways(gc.Plant(DRIVEN), law, [0.1, 0.2], [0.0, 0.3], 0.1, 1e-3, atol=1e-8)
 
 
 @pytest.mark.quick(1)
@@ -60,38 +54,12 @@ def test_one_trace_serves_motors_of_any_size(name, monkeypatch):
     ends = []
     for scale in (1.0, 2.0, 0.5):
         robot = ARM.with_armature(scale * MOTORS)
-        run = gc.simulate(
-            gc.Plant(robot),
-            LAWS[name](robot),
-            [0.1, 0.2],
-            [0.0, 0.3],
-            0.05,
-            1e-3,
-            options=gc.SimulationOptions(compiled=True),
-        )
-        again = gc.simulate(
-            gc.Plant(robot),
-            LAWS[name](robot),
-            [0.1, 0.2],
-            [0.0, 0.3],
-            0.05,
-            1e-3,
-            options=gc.SimulationOptions(compiled=False),
-        )
-        np.testing.assert_allclose(run.q[-1], again.q[-1], atol=1e-11)
+        run = run_both_ways(gc.Plant(robot), LAWS[name](robot), [0.1, 0.2], [0.0, 0.3], 0.05, 1e-3, atol=1e-8)
         ends.append(run.tau[-1])
     assert len(created) == 1
     assert np.abs(ends[0] - ends[1]).max() > 1e-3
     robot = ARM.with_armature([0.0, 0.5])
-    gc.simulate(
-        gc.Plant(robot),
-        LAWS[name](robot),
-        [0.1, 0.2],
-        [0.0, 0.3],
-        0.05,
-        1e-3,
-        options=gc.SimulationOptions(compiled=True),
-    )
+    gc.simulate(gc.Plant(robot), LAWS[name](robot), [0.1, 0.2], [0.0, 0.3], 0.05, 1e-3, options=COMPILED)
     assert len(created) == 2
 
 

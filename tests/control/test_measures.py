@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from simulation_options import grouped
+from simulation_options import IN_PYTHON, grouped
 
 import geomctrl as gc
 from geomctrl import controllers, measures, models
@@ -131,9 +131,7 @@ def test_in_compiled_code_they_are_what_they_are_of_the_run_in_python(monkeypatc
     result = outcomes(cases, {str(k): measure for k, measure in enumerate(ALL)}, 0.4, 1e-3)
     assert widths == [host.lanes()]
     for case, outcome in zip(cases, result):
-        python = gc.simulate(
-            case.plant, case.controller, case.q0, case.v0, 0.4, 1e-3, options=gc.SimulationOptions(compiled=False)
-        )
+        python = gc.simulate(case.plant, case.controller, case.q0, case.v0, 0.4, 1e-3, options=IN_PYTHON)
         assert (outcome.success, outcome.t, outcome.steps) == (True, 0.4, 400)
         for k, measure in enumerate(ALL):
             np.testing.assert_allclose(outcome.values[str(k)], measure(python), rtol=1e-6, atol=1e-12)

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from scipy.linalg import expm
-from simulation_options import grouped
+from simulation_options import IN_PYTHON, grouped
 
 import geomctrl as gc
 from geomctrl import inertia
@@ -88,14 +88,7 @@ def test_power_that_is_missing_is_named_in_watts(leak):
     plant = Leaking(CART, None)
     plant.leak = leak
     run = gc.simulate(
-        plant,
-        Coasting(),
-        [0.5],
-        [1.0],
-        0.3,
-        1e-3,
-        monitors=[gc.monitors.EnergyBalance()],
-        options=gc.SimulationOptions(compiled=False),
+        plant, Coasting(), [0.5], [1.0], 0.3, 1e-3, monitors=[gc.monitors.EnergyBalance()], options=IN_PYTHON
     )
     result = run.monitors["energy"]
     assert result.ok is False
@@ -112,9 +105,7 @@ def test_a_violation_of_the_energy_balance_needs_the_limit_and_no_more():
         plant = Leaking(CART, None)
         plant.leak = share * 1e-3 * energy / 0.3
         monitor = gc.monitors.EnergyBalance(limit=1e-3)
-        run = gc.simulate(
-            plant, Coasting(), [0.5], [1.0], 0.3, 1e-3, monitors=[monitor], options=gc.SimulationOptions(compiled=False)
-        )
+        run = gc.simulate(plant, Coasting(), [0.5], [1.0], 0.3, 1e-3, monitors=[monitor], options=IN_PYTHON)
         assert run.monitors["energy"].ok is ok, share
 
 
@@ -126,21 +117,12 @@ def test_what_differences_of_the_energy_may_be_off_by_accuses_nobody(monkeypatch
     plant.leak = 5.0 * unit
     monkeypatch.setattr(gc.monitors.EnergyBalance, "_residual", lambda *_: (1.0, residual * unit, error * unit))
     run = gc.simulate(
-        plant,
-        Coasting(),
-        [0.5],
-        [1.0],
-        T,
-        1e-3,
-        monitors=[gc.monitors.EnergyBalance(limit=1e-3)],
-        options=gc.SimulationOptions(compiled=False),
+        plant, Coasting(), [0.5], [1.0], T, 1e-3, monitors=[gc.monitors.EnergyBalance(limit=1e-3)], options=IN_PYTHON
     )
     assert run.monitors["energy"].verdict == verdict
     monkeypatch.setattr(gc.monitors.EnergyBalance, "_residual", lambda *_: (1.0, 1.5 * unit, error * unit))
     again = gc.monitors.EnergyBalance(limit=1e-3)
-    run = gc.simulate(
-        plant, Coasting(), [0.5], [1.0], T, 1e-3, monitors=[again], options=gc.SimulationOptions(compiled=False)
-    )
+    run = gc.simulate(plant, Coasting(), [0.5], [1.0], T, 1e-3, monitors=[again], options=IN_PYTHON)
     assert run.monitors["energy"].verdict == "UNRESOLVED"
 
 
@@ -152,14 +134,7 @@ class Pushed(Coasting):
 def test_work_of_a_constant_force_is_the_energy_gained():
     plant = Leaking(CART, None)
     run = gc.simulate(
-        plant,
-        Pushed(),
-        [0.5],
-        [1.0],
-        0.3,
-        1e-3,
-        monitors=[gc.monitors.EnergyBalance()],
-        options=gc.SimulationOptions(compiled=False),
+        plant, Pushed(), [0.5], [1.0], 0.3, 1e-3, monitors=[gc.monitors.EnergyBalance()], options=IN_PYTHON
     )
     assert abs(run.q[-1, 0] - 0.5) > 0.05  # the force works
     assert run.monitors["energy"].worst < 1e-9
@@ -174,7 +149,7 @@ def test_energy_that_is_missing_is_compared_with_the_energy_that_is_exchanged():
         def __call__(self, t, q, v, z):
             return gc.Command(F + 10.0 * q)  # it also holds the spring
 
-    options = gc.SimulationOptions(compiled=False)
+    options = IN_PYTHON
     run = gc.simulate(plant, Strong(), [0.0], [0.0], T, 1e-3, monitors=[gc.monitors.EnergyBalance()], options=options)
     t = run.t[1:]
     least, kinetic, spring = 0.01 * m * 9.81, F**2 * t**2 / (2.0 * m), 5.0 * (F * t**2 / (2.0 * m)) ** 2
@@ -195,7 +170,7 @@ def test_a_load_that_is_gripped_is_no_growth_of_v():
         "cart", None, gc.Joint.prismatic((1, 0, 0)), None, inertia.from_com(4.0, (0, 0, 0), 0.01 * np.eye(3))
     )
     plant = gc.Plant(CART, changes=[(0.1, gc.Robot.build([body]))])
-    monitor, options = gc.monitors.LyapunovDecrease(), gc.SimulationOptions(compiled=False)
+    monitor, options = gc.monitors.LyapunovDecrease(), IN_PYTHON
     run = gc.simulate(plant, Kinetic(), [0.0], [1.0], 0.2, DT, monitors=[monitor], options=options)
     assert run.signals["lyapunov"][[0, -1]] == pytest.approx([1.0, 2.0], rel=1e-9)
     assert run.monitors["lyapunov"].worst < 1e-12
@@ -210,7 +185,7 @@ class Noisy(Coasting):
 
 
 def test_noise_of_v_is_measured_and_accuses_nobody():
-    monitor, options = gc.monitors.LyapunovDecrease(), gc.SimulationOptions(compiled=False)
+    monitor, options = gc.monitors.LyapunovDecrease(), IN_PYTHON
     run = gc.simulate(CART, Noisy(), [0.1], [0.1], 0.2, DT, monitors=[monitor], options=options)
     assert run.monitors["lyapunov"].worst > 2.0 * run.monitors["lyapunov"].limit
     assert run.monitors["lyapunov"].verdict != "VIOLATED"
@@ -224,7 +199,7 @@ class Undefined(Coasting):
 
 
 def test_a_v_without_a_value_at_a_state_of_the_run_is_a_violation():
-    monitor, options = gc.monitors.LyapunovDecrease(), gc.SimulationOptions(compiled=False)
+    monitor, options = gc.monitors.LyapunovDecrease(), IN_PYTHON
     run = gc.simulate(CART, Undefined(), [0.0], [1.0], 0.2, DT, monitors=[monitor], options=options)
     assert run.monitors["lyapunov"].verdict == "VIOLATED"
     assert "V is not finite" in run.monitors["lyapunov"].explanation
@@ -244,7 +219,7 @@ class Turning(Coasting):
 
 def test_a_rotation_of_the_law_that_is_none_any_more_is_a_violation():
     """A Newton step to the nearest rotation leaves 1 - 3 d^2 / 2 of the length 1 + d, so that z^T z - 1 = -3 d^2."""
-    monitor, options = gc.monitors.GroupResidual(), gc.SimulationOptions(compiled=False)
+    monitor, options = gc.monitors.GroupResidual(), IN_PYTHON
     run = gc.simulate(CART, Turning(), [0.0], [1.0], 0.2, DT, control_dt=DT, monitors=[monitor], options=options)
     assert run.monitors["group"].worst == pytest.approx(3e-6, rel=0.01)
     assert run.monitors["group"].ok is False

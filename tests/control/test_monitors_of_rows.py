@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from simulation_options import COMPILED
 
 import geomctrl as gc
 from geomctrl.control.compiled import choice
@@ -262,5 +263,5 @@ def test_a_sum_in_another_object_is_not_lost():
             0.1,
             1e-3,
             monitors=[AddsToAPart()],
-            options=gc.SimulationOptions(compiled=True),
+            options=COMPILED,
         )

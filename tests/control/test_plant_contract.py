@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from simulation_options import grouped
+from simulation_options import flat_simulate, grouped
 
 import geomctrl as gc
 from geomctrl import ArgumentError, controllers, models, testing
@@ -310,14 +310,8 @@ def bouncing(dissipation, method="MK54"):
         def __call__(self, t, q, v, z):
             return gc.Command(0.0 * v)
 
-    return gc.simulate(
-        plant,
-        Rest(),
-        [0.0],
-        [2.0],
-        0.2,
-        1e-3,
-        options=gc.SimulationOptions(method=gc.integrators.Adaptive(method, rtol=1e-10, atol=1e-12)),
+    return flat_simulate(
+        plant, Rest(), [0.0], [2.0], 0.2, 1e-3, method=gc.integrators.Adaptive(method, rtol=1e-10, atol=1e-12)
     )
 
 

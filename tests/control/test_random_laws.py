@@ -6,8 +6,8 @@ from collections import deque
 import numpy as np
 import pytest
 from random_laws import ROBOT, law
+from simulation_options import flat_simulate
 
-import geomctrl as gc
 from geomctrl.errors import SimulationError
 from geomctrl.tracing.untraceable import UntraceableError
 
@@ -19,16 +19,8 @@ def ran(controller, memory, compiled, q0=Q0):
     """Return the run, or the exception that ended it."""
     held = DT if memory else None
     try:
-        return gc.simulate(
-            ROBOT,
-            controller,
-            q0,
-            V0,
-            STEPS * DT,
-            DT,
-            control_dt=held,
-            monitors=None,
-            options=gc.SimulationOptions(compiled=compiled),
+        return flat_simulate(
+            ROBOT, controller, q0, V0, STEPS * DT, DT, control_dt=held, monitors=None, compiled=compiled
         )
     except Exception as error:
         return error

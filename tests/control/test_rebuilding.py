@@ -6,6 +6,7 @@ import functools
 import numpy as np
 import pytest
 from bundled_laws import ROBOTS, law_of
+from simulation_options import IN_PYTHON
 
 import geomctrl as gc
 from geomctrl import actuators, controllers, friction, models, references, sensors
@@ -213,7 +214,7 @@ def test_a_changed_value_never_runs_old_code():
         by_hand = controllers.Passivity(ROBOT, MOTION, K=gain)
         fresh = gc.simulate(
             gc.Plant(ROBOT, gc.Friction(viscous, coulomb, 0.05)), by_hand, **loop,
-            options=gc.SimulationOptions(compiled=False),
+            options=IN_PYTHON
         )  # fmt: skip
         assert same(fresh.q, runs[1].q)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from simulation_options import grouped
+from simulation_options import both_ways, grouped
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -119,9 +119,7 @@ def test_compiled_loops_with_sensors_and_sampled_actuators_and_a_lag():
     q0, v0, _ = motion(0.0)
     law = controllers.ComputedTorque(robot, motion, kp=25.0, kd=10.0)
     options = {"control_dt": 2 * dt}
-    runs = [
-        gc.simulate(plant, law, q0, v0, 0.05, dt, **grouped(**options, compiled=compiled)) for compiled in (False, True)
-    ]
+    runs = both_ways(plant, law, q0, v0, 0.05, dt, **options)
     many = gc.simulate_many([plant] * 3, law, q0, v0, 0.4, dt, **grouped(**options, compiled=True))
     for name in ("q", "v", "tau", "applied", "x"):
         expected = getattr(runs[0], name)

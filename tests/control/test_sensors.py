@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from simulation_options import grouped
+from simulation_options import IN_PYTHON, both_ways, grouped
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -308,9 +308,7 @@ def test_torque_behind_the_gears_is_what_moves_the_link():
     )
     law = controllers.ComputedTorque(ARM, MOTION)
     q0, v0, _ = MOTION(0.0)
-    run = gc.simulate(
-        plant, law, q0, v0, 0.4, 0.005, control_dt=0.01, monitors=None, options=gc.SimulationOptions(compiled=False)
-    )
+    run = gc.simulate(plant, law, q0, v0, 0.4, 0.005, control_dt=0.01, monitors=None, options=IN_PYTHON)
     for k in range(2, len(run.t), 2):  # computed from the torques up to this sample
         a = plant.acceleration(run.t[k], run.q[k], run.v[k], run.tau[k - 1])
         link = robot.with_armature(0.0).inverse_dynamics(run.q[k], run.v[k], a)
@@ -323,20 +321,7 @@ def test_torque_behind_the_gears_is_a_stops_where_one_holds_the_arm():
     robot = replace(ARM, joints=tuple(replace(joint, lower=-0.5, upper=0.5) for joint in ARM.joints))
     sensors = [JointTorque(), JointTorque(side="motor", name="motor")]
     plant = gc.Plant(robot, gc.Friction(5.0), sensors=sensors, stops=gc.JointStops(1e4, 1.0))
-    runs = [
-        gc.simulate(
-            plant,
-            Free(2),
-            [0.5, 0.5],
-            [0.0, 0.0],
-            4.0,
-            1e-3,
-            control_dt=2e-3,
-            monitors=None,
-            options=gc.SimulationOptions(compiled=compiled),
-        )
-        for compiled in (False, True)
-    ]
+    runs = both_ways(plant, Free(2), [0.5, 0.5], [0.0, 0.0], 4.0, 1e-3, control_dt=2e-3, monitors=None)
     for run in runs:
         assert np.abs(run.v[-1]).max() < 1e-3
         at_rest = robot.inverse_dynamics(run.q[-1], np.zeros(2), np.zeros(2))
@@ -369,12 +354,7 @@ def test_compiled_loops_measure_what_python_does(name, frame):
     plant = gc.Plant(robot, sensors=everything(robot, frame or robot.body_names[-1], dt))
     q0, v0, _ = motion(0.0)
     law = controllers.ComputedTorque(robot, motion)
-    runs = [
-        gc.simulate(
-            plant, law, q0, v0, 0.04, dt, control_dt=2 * dt, options=gc.SimulationOptions(every=3, compiled=compiled)
-        )
-        for compiled in (False, True)
-    ]
+    runs = both_ways(plant, law, q0, v0, 0.04, dt, control_dt=2 * dt, every=3)
     assert set(runs[0].measured) == {"q", "v", "imu", "torque"}
     for key, x in runs[0].measured.items():
         np.testing.assert_allclose(runs[1].measured[key], x, rtol=1e-9, atol=1e-9, err_msg=key)
@@ -438,9 +418,7 @@ def test_monitors_and_lyapunov_see_the_truth():
             return gc.Lyapunov(0.5 * MASS * v[0] ** 2 + 0.5 * self.kp * q[0] ** 2, -self.kd * v[0] ** 2)
 
     plant = gc.Plant(SLIDER, sensors=[Encoder(offset=0.1, noise=0.05)])
-    run = gc.simulate(
-        plant, Law(30.0, 8.0), [0.2], [0.0], 1.0, 0.01, control_dt=0.02, options=gc.SimulationOptions(compiled=False)
-    )
+    run = gc.simulate(plant, Law(30.0, 8.0), [0.2], [0.0], 1.0, 0.01, control_dt=0.02, options=IN_PYTHON)
     V = 0.5 * MASS * run.v[:, 0] ** 2 + 15.0 * run.q[:, 0] ** 2
     np.testing.assert_allclose(run.signals["lyapunov"], V, rtol=1e-14)
     assert "holding" not in run.monitors  # the hold is not the only cause of growth, noise is another

@@ -4,7 +4,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from simulation_options import grouped
+from simulation_options import flat_simulate, grouped
 
 import geomctrl as gc
 from geomctrl import models, so3, testing
@@ -257,16 +257,7 @@ def test_a_robot_with_gravity_and_an_observer_at_samples():
     robot = models.panda()
     law = Filtered(robot, np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8]))
     runs = [
-        gc.simulate(
-            robot,
-            law,
-            law.q_d + 0.05,
-            np.zeros(7),
-            0.2,
-            1e-3,
-            control_dt=2e-3,
-            options=gc.SimulationOptions(compiled=compiled),
-        )
+        flat_simulate(robot, law, law.q_d + 0.05, np.zeros(7), 0.2, 1e-3, control_dt=2e-3, compiled=compiled)
         for compiled in (False, True)
     ]
     assert np.abs(runs[0].v[-1]).max() < 0.2

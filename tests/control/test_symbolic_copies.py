@@ -15,7 +15,7 @@ import warnings
 
 import numpy as np
 import pytest
-from simulation_options import flat, grouped
+from simulation_options import COMPILED, flat_simulate, grouped
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -209,15 +209,7 @@ def test_a_memory_is_left_alone_and_kept_by_python(case):
     with pytest.raises(
         UntraceableError, match=r"may keep data between calls|data outside of the law|how often the integrator calls"
     ):
-        gc.simulate(
-            models.two_link(),
-            Law(tau, make),
-            [0.3, -0.2],
-            [0.1, 0.4],
-            0.02,
-            1e-3,
-            options=gc.SimulationOptions(compiled=True),
-        )
+        gc.simulate(models.two_link(), Law(tau, make), [0.3, -0.2], [0.1, 0.4], 0.02, 1e-3, options=COMPILED)
 
 
 OUTSIDE = {
@@ -231,15 +223,7 @@ OUTSIDE = {
 @pytest.mark.parametrize("case", OUTSIDE)
 def test_clocks_and_files_are_pythons(case):
     with pytest.raises(UntraceableError, match="may change or read data outside of the law"):
-        gc.simulate(
-            models.two_link(),
-            Law(OUTSIDE[case]),
-            [0.3, -0.2],
-            [0.1, 0.4],
-            0.02,
-            1e-3,
-            options=gc.SimulationOptions(compiled=True),
-        )
+        gc.simulate(models.two_link(), Law(OUTSIDE[case]), [0.3, -0.2], [0.1, 0.4], 0.02, 1e-3, options=COMPILED)
 
 
 def test_a_law_that_logs_runs_in_python():
@@ -374,15 +358,8 @@ def test_what_monitors_and_plants_reach(monkeypatch):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)
                 monitors = [Scaled()]
-                run = gc.simulate(
-                    plant,
-                    law,
-                    [0.3, -0.2],
-                    [0.1, 0.4],
-                    0.02,
-                    1e-3,
-                    monitors=monitors,
-                    options=gc.SimulationOptions(compiled=compiled),
+                run = flat_simulate(
+                    plant, law, [0.3, -0.2], [0.1, 0.4], 0.02, 1e-3, monitors=monitors, compiled=compiled
                 )
             result.append((run, Law.hits))
         assert result[0][1] == result[1][1]
@@ -481,9 +458,9 @@ def test_lanes_that_stop_again_and_again_have_the_bits_of_runs_alone():
 
     laws = [Law(tau, lambda k=k: 3000.0 + 30.0 * k) for k in range(9)]
     robot, q0, v0 = models.two_link(), np.linspace(0.1, 0.9, 18).reshape(9, 2), np.full((9, 2), 0.1)
-    runs = gc.simulate_many(robot, laws, q0, v0, 0.3, 1e-3, options=gc.SimulationOptions(compiled=True))
+    runs = gc.simulate_many(robot, laws, q0, v0, 0.3, 1e-3, options=COMPILED)
     for k, run in enumerate(runs):
-        alone = gc.simulate(robot, laws[k], q0[k], v0[k], 0.3, 1e-3, options=gc.SimulationOptions(compiled=True))
+        alone = gc.simulate(robot, laws[k], q0[k], v0[k], 0.3, 1e-3, options=COMPILED)
         for name in ("t", "q", "v", "tau"):
             np.testing.assert_array_equal(getattr(run, name), getattr(alone, name))
 
@@ -495,6 +472,6 @@ def test_a_method_of_ones_own_is_known_by_itself():
     for weights in ([0.5, 0.5], [0.25, 0.75]):
         own = Tableau("own", 2, [[0.0, 0.0], [0.5 / weights[1], 0.0]], weights)
         run = functools.partial(
-            flat(gc.simulate), robot, law, np.ones(2), np.ones(2), 0.05, 1e-2, method=own, monitors=None
+            flat_simulate, robot, law, np.ones(2), np.ones(2), 0.05, 1e-2, method=own, monitors=None
         )
         np.testing.assert_allclose(run(compiled=True).q, run(compiled=False).q, rtol=0.0, atol=1e-13)

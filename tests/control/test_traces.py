@@ -5,6 +5,7 @@ Every number is a symbol: time, state, gains, and the models' numbers.
 
 import numpy as np
 import pytest
+from simulation_options import IN_PYTHON, run_both_ways
 from symbolic_copies import SymbolicCopies
 
 import geomctrl as gc
@@ -261,24 +262,9 @@ class Branching:
 
 def test_loops_that_branch_on_their_numbers_do_not_share_a_trace():
     for gain in (1.0, 0.0, 3.0, 1.0):
-        runs = [
-            gc.simulate(
-                ROBOTS[1],
-                Branching(gain),
-                [0.1, 0.0],
-                [0.0, 0.0],
-                0.05,
-                1e-3,
-                options=gc.SimulationOptions(compiled=compiled),
-            )
-            for compiled in (True, False)
-        ]
-        np.testing.assert_allclose(runs[0].q, runs[1].q, rtol=0.0, atol=1e-12)
+        run_both_ways(ROBOTS[1], Branching(gain), [0.1, 0.0], [0.0, 0.0], 0.05, 1e-3, rtol=0.0, atol=1e-12)
     laws = [Branching(gain) for gain in (1.0, 0.0, 3.0)]
     many = gc.simulate_many(ROBOTS[1], laws, [0.1, 0.0], [0.0, 0.0], 0.5, 1e-3)
-    alone = [
-        gc.simulate(ROBOTS[1], law, [0.1, 0.0], [0.0, 0.0], 0.5, 1e-3, options=gc.SimulationOptions(compiled=False))
-        for law in laws
-    ]
+    alone = [gc.simulate(ROBOTS[1], law, [0.1, 0.0], [0.0, 0.0], 0.5, 1e-3, options=IN_PYTHON) for law in laws]
     for a, b in zip(many, alone):
         np.testing.assert_allclose(a.q, b.q, rtol=0.0, atol=1e-10)

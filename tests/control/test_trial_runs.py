@@ -11,6 +11,7 @@ import weakref
 
 import numpy as np
 import pytest
+from simulation_options import COMPILED
 
 import geomctrl as gc
 from geomctrl import models
@@ -256,15 +257,7 @@ def tried(monkeypatch, tmp_path, capsys):
 
         monkeypatch.setattr(loop_runner, "machine_for", machine_for)
         with pytest.raises(Tried):
-            gc.simulate(
-                ROBOT,
-                space["law"],
-                [0.3, -0.2],
-                [0.1, 0.4],
-                t_end=0.01,
-                dt=1e-3,
-                options=gc.SimulationOptions(compiled=True),
-            )
+            gc.simulate(ROBOT, space["law"], [0.3, -0.2], [0.1, 0.4], t_end=0.01, dt=1e-3, options=COMPILED)
         before, after = seen
         assert list(tmp_path.iterdir()) == []
         return before, after

@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from simulation_options import IN_PYTHON
 
 import geomctrl as gc
 from geomctrl import actuators, controllers, models, references, sensors
@@ -95,7 +96,7 @@ def test_a_setting_is_the_loop_that_one_would_write_by_hand():
     law = controllers.Passivity(ROBOT, motion, Lambda=5.0, K=[40.0, 14.0])
     plant = gc.Plant(ROBOT.with_payload(0.5, (0.1, 0.0, 0.0)), gc.Friction(0.3, 0.0))
     begin = motion(0.0)
-    options = gc.SimulationOptions(compiled=False)
+    options = IN_PYTHON
     runs = [
         gc.simulate(loop.plant, loop.controller, loop.q0, loop.v0, 0.05, loop.dt, options=options),
         gc.simulate(plant, law, begin.q, begin.v, 0.05, 5e-4, options=options),

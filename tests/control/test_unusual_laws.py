@@ -6,7 +6,7 @@ from collections import deque
 
 import numpy as np
 import pytest
-from simulation_options import grouped
+from simulation_options import COMPILED, grouped
 
 import geomctrl as gc
 from geomctrl import models
@@ -125,17 +125,7 @@ def test_what_does_not_end_or_hides_is_refused(tau, message, monkeypatch):
             gc.compile(law)
         return
     with pytest.raises(UntraceableError, match=message):
-        gc.simulate(
-            ROBOT,
-            law,
-            [0.1, 0.2],
-            [0.4, -0.3],
-            0.01,
-            2e-3,
-            control_dt=1e-2,
-            monitors=[],
-            options=gc.SimulationOptions(compiled=True),
-        )
+        gc.simulate(ROBOT, law, [0.1, 0.2], [0.4, -0.3], 0.01, 2e-3, control_dt=1e-2, monitors=[], options=COMPILED)
 
 
 def local_generator(self, t, q, v):
@@ -229,14 +219,4 @@ def test_what_changes_its_shape_on_one_way_goes_on_in_python():
 )
 def test_memory_that_is_refused(make, message):
     with pytest.raises(UntraceableError, match=message):
-        gc.simulate(
-            ROBOT,
-            make(),
-            [0.1, 0.2],
-            [0.4, -0.3],
-            0.1,
-            1e-3,
-            control_dt=1e-3,
-            monitors=[],
-            options=gc.SimulationOptions(compiled=True),
-        )
+        gc.simulate(ROBOT, make(), [0.1, 0.2], [0.4, -0.3], 0.1, 1e-3, control_dt=1e-3, monitors=[], options=COMPILED)

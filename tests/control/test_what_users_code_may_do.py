@@ -4,6 +4,7 @@ import operator
 
 import numpy as np
 import pytest
+from simulation_options import flat_simulate
 
 import geomctrl as gc
 from geomctrl import controllers, models, testing
@@ -69,16 +70,8 @@ SPOILED = {
 
 
 def simulated(law, plant=ARM, compiled=False, monitors=None, control_dt=None):
-    return gc.simulate(
-        plant,
-        law,
-        [0.2, 0.1],
-        [0.0, 0.3],
-        0.05,
-        1e-2,
-        monitors=monitors,
-        control_dt=control_dt,
-        options=gc.SimulationOptions(compiled=compiled),
+    return flat_simulate(
+        plant, law, [0.2, 0.1], [0.0, 0.3], 0.05, 1e-2, monitors=monitors, control_dt=control_dt, compiled=compiled
     )
 
 
@@ -207,15 +200,7 @@ def test_every_stages_command_is_looked_at(kind, stage, method):
             return spoil(tau, rate) if now >= stage + (method == "MK54") else gc.Command(tau, rate)
 
     with pytest.raises(SimulationError, match=words.replace("t = 0.01 s", r"t = 0.01\d* s")) as caught:
-        gc.simulate(
-            ARM,
-            Fails(),
-            [0.2, 0.1],
-            [0.0, 0.3],
-            0.05,
-            1e-2,
-            options=gc.SimulationOptions(method=method, compiled=False),
-        )
+        flat_simulate(ARM, Fails(), [0.2, 0.1], [0.0, 0.3], 0.05, 1e-2, method=method, compiled=False)
     assert len(caught.value.run.t) in (1, 2)
     assert np.isfinite(caught.value.run.z).all()
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from oracles import assert_close, without_limits
+from simulation_options import COMPILED
 
 import geomctrl as gc
 from geomctrl import controllers, models, references, so3, testing
@@ -149,7 +150,7 @@ def test_a_satellite_turns_back_from_nearly_upside_down():
     q0, v0 = SATELLITE.integrate(CENTRE, np.array([2.0, 2.0, 0.86])), np.zeros(3)
     assert law.in_domain(0.0, q0, v0)
     assert not law.in_domain(0.0, q0, np.full(3, 0.5))
-    run = gc.simulate(SATELLITE, law, q0, v0, 12.0, 1e-3, control_dt=1e-3, options=gc.SimulationOptions(compiled=True))
+    run = gc.simulate(SATELLITE, law, q0, v0, 12.0, 1e-3, control_dt=1e-3, options=COMPILED)
     assert run.ok, run.summary()
     assert run.signals["Psi"][0] > 1.98
     assert np.diff(run.signals["lyapunov"]).max() <= 1e-25
@@ -161,7 +162,7 @@ def test_wheels_alone_turn_the_satellite():
     law = controllers.AttitudeTracking(WHEELED, turning(WHEELED))
     q0 = WHEELED.integrate(WHEELED.neutral(), np.array([0.4, -0.3, 0.5, 0.0, 0.0, 0.0]))
     v0 = np.array([0.05, -0.02, 0.03, 50.0, -80.0, 20.0])
-    run = gc.simulate(WHEELED, law, q0, v0, 6.0, 5e-3, options=gc.SimulationOptions(compiled=True))
+    run = gc.simulate(WHEELED, law, q0, v0, 6.0, 5e-3, options=COMPILED)
     assert not run.tau[:, :3].any()
     h = np.array([q[:12].reshape(3, 4)[:, :3] @ WHEELED.mass_matrix(q)[:3] @ v for q, v in zip(run.q, run.v)])
     assert_close(h, np.broadcast_to(h[0], h.shape), 1e-6)
@@ -256,9 +257,7 @@ def test_upside_down_recovery_of_the_paper():
     law = controllers.QuadrotorTracking(BODY, HOVER)
     q0 = np.hstack((so3.exp(np.array([np.pi - 0.0314, 0.0, 0.0])), np.zeros((3, 1)))).ravel()
     assert not law.in_domain(0.0, q0, np.zeros(6))
-    run = gc.simulate(
-        BODY, law, q0, np.zeros(6), 6.0, 1e-3, control_dt=1e-3, options=gc.SimulationOptions(compiled=True)
-    )
+    run = gc.simulate(BODY, law, q0, np.zeros(6), 6.0, 1e-3, control_dt=1e-3, options=COMPILED)
     assert run.success
     psi, off = run.signals["Psi"], np.linalg.norm(run.signals["e"], axis=1)
     assert psi[0] > 1.99
@@ -288,9 +287,7 @@ class Helix:
 def test_helix_of_the_paper():
     """Case I: from rest at the origin onto the helix, in compiled code."""
     law = controllers.QuadrotorTracking(BODY, FlatOutputs(BODY, Helix()))
-    run = gc.simulate(
-        BODY, law, BODY.neutral(), np.zeros(6), 5.0, 1e-3, control_dt=1e-3, options=gc.SimulationOptions(compiled=True)
-    )
+    run = gc.simulate(BODY, law, BODY.neutral(), np.zeros(6), 5.0, 1e-3, control_dt=1e-3, options=COMPILED)
     off = np.linalg.norm(run.signals["e"], axis=1)
     assert off[0] == pytest.approx(0.6)
     assert off[-1] < 0.02

@@ -5,6 +5,7 @@ import pytest
 from oracles import assert_close, without_limits
 from postures import AXES, POSTURES
 from scipy.spatial.transform import Rotation
+from simulation_options import COMPILED
 
 import geomctrl as gc
 from geomctrl import controllers, models, se3, testing
@@ -83,7 +84,7 @@ def test_the_posture_is_followed_where_the_task_leaves_room():
     null = np.linalg.svd(robot.jacobian(q_d, law.frame))[2][-1]
     q = robot.inverse_kinematics({law.frame: robot.pose(q_d, law.frame)}, q_d + 0.3 * null).q
     assert np.abs(q - q_d).max() > 0.1
-    run = gc.simulate(robot, law, q, np.zeros(7), 1.5, 2e-3, monitors=None, options=gc.SimulationOptions(compiled=True))
+    run = gc.simulate(robot, law, q, np.zeros(7), 1.5, 2e-3, monitors=None, options=COMPILED)
     assert np.abs(run.q[-1] - q_d).max() < 0.03 * np.abs(q - q_d).max()
     poses = robot.pose(run.q, law.frame)
     assert np.abs(poses - poses[0]).max() < 1e-6
@@ -94,9 +95,7 @@ def test_a_posture_without_stiffness_is_damped_and_stays():
     law = law_of(controllers.CartesianImpedance, "panda", 0.0, posture=(0.0, 10.0))
     robot, q_d = law.robot, law.reference(0.0).q
     null = np.linalg.svd(robot.jacobian(q_d, law.frame))[2][-1]
-    run = gc.simulate(
-        robot, law, q_d, 0.3 * null, 1.0, 2e-3, monitors=None, options=gc.SimulationOptions(compiled=True)
-    )
+    run = gc.simulate(robot, law, q_d, 0.3 * null, 1.0, 2e-3, monitors=None, options=COMPILED)
     assert np.abs(run.v[-1]).max() < 1e-3
     assert np.abs(run.q[-1] - q_d).max() > 0.01
     with pytest.raises(ArgumentError, match="posture: expected a positive semidefinite"):
@@ -232,15 +231,7 @@ def test_a_tank_does_not_run_over():
     """Braking fills the tank, up to `full`."""
     law = tank(recovered=1.0)
     law.active = Wind(law.robot, -1.0)
-    run = gc.simulate(
-        law.robot,
-        law,
-        law.passive.reference(0.0).q + 0.8,
-        np.zeros(2),
-        1.0,
-        1e-3,
-        options=gc.SimulationOptions(compiled=True),
-    )
+    run = gc.simulate(law.robot, law, law.passive.reference(0.0).q + 0.8, np.zeros(2), 1.0, 1e-3, options=COMPILED)
     assert run.z is not None
     assert run.ok
     assert 1.9 < run.z[:, -1].max() <= law.full
@@ -250,7 +241,7 @@ def test_a_tank_does_not_run_over():
 def test_energy_given_is_energy_paid_and_an_empty_tank_lets_the_robot_come_to_rest():
     law = tank(start=1.5)
     q0, still = law.passive.reference(0.0).q + 0.2, np.zeros(2)
-    run = gc.simulate(law.robot, law, q0, still, 8.0, 1e-3, options=gc.SimulationOptions(compiled=True))
+    run = gc.simulate(law.robot, law, q0, still, 8.0, 1e-3, options=COMPILED)
     assert run.z is not None
     E, V = (
         run.z[:, -1],
@@ -280,9 +271,7 @@ def test_default_gains_work_at_1_khz_on_every_arm(kind, name):
     law = law_of(kind, name)
     q0 = law.robot.integrate(law.reference(0.0).q, np.full(law.robot.nv, 0.05))
     free = without_limits(law.robot)
-    run = gc.simulate(
-        free, law, q0, law.reference(0.0).v, 2.0, 1e-3, control_dt=1e-3, options=gc.SimulationOptions(compiled=True)
-    )
+    run = gc.simulate(free, law, q0, law.reference(0.0).v, 2.0, 1e-3, control_dt=1e-3, options=COMPILED)
     assert run.ok, run.summary()
     assert np.abs(law.robot.difference(law.reference(2.0).q, run.q[-1])).max() < 2e-3
 

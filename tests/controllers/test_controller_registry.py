@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from simulation_options import IN_PYTHON
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -106,14 +107,6 @@ def test_each_law_finds_its_gains_for_an_arm(name):
     options = ScenarioOptions(controller=name, seconds=0.3, control_dt=1e-3, payload=0.5)
     case = Scenario.make(models.panda(), options)
     run = gc.simulate(
-        case.plant,
-        case.controller,
-        case.q0,
-        case.v0,
-        0.3,
-        1e-3,
-        control_dt=1e-3,
-        monitors=None,
-        options=gc.SimulationOptions(compiled=False),
+        case.plant, case.controller, case.q0, case.v0, 0.3, 1e-3, control_dt=1e-3, monitors=None, options=IN_PYTHON
     )
     assert np.abs(run.signals["e"]).max() < 0.2

@@ -4,6 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
+from simulation_options import IN_PYTHON
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -34,17 +35,7 @@ def of(law, robot):
 def test_a_tracking_law_tracks_at_a_kilohertz(name, law):
     robot = models.load(name)
     controller, q0, v0 = of(law, robot)
-    run = gc.simulate(
-        robot,
-        controller,
-        q0,
-        v0,
-        0.5,
-        1e-3,
-        control_dt=1e-3,
-        monitors=None,
-        options=gc.SimulationOptions(compiled=False),
-    )
+    run = gc.simulate(robot, controller, q0, v0, 0.5, 1e-3, control_dt=1e-3, monitors=None, options=IN_PYTHON)
     e = np.linalg.norm(run.signals["e"], axis=1)
     assert e.max() < 1.5 * e[0]
     assert e[-1] < 0.3 * e[0]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from simulation_options import run_both_ways
 
 import geomctrl as gc
 from geomctrl import controllers, models, testing
@@ -99,12 +100,7 @@ def test_estimates_converge_before_slotine_li_s(kind, options):
 def test_they_run_compiled_as_in_python(kind, options):
     law = kind(ARM, MOTION, **{**options, "adapt": "base"})
     q0, v0, _ = MOTION(0.0)
-    runs = [
-        gc.simulate(LOADED, law, q0 + 0.2, v0, 0.05, 1e-3, options=gc.SimulationOptions(compiled=how))
-        for how in (True, False)
-    ]
-    np.testing.assert_allclose(runs[0].q, runs[1].q, rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(runs[0].z, runs[1].z, rtol=1e-7, atol=1e-8)
+    run_both_ways(LOADED, law, q0 + 0.2, v0, 0.05, 1e-3, rtol=1e-7, atol=1e-8)
 
 
 def test_bad_options_are_named():

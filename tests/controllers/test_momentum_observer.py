@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from oracles import assert_close
+from simulation_options import IN_PYTHON
 
 import geomctrl as gc
 from geomctrl import controllers, models, operational_space, testing
@@ -31,14 +32,7 @@ def test_the_residual_is_the_external_torque_through_a_lag():
     """r' = K (tau_ext - r) on a moving robot, integrated separately with tau_ext = J^T F at the samples."""
     law = observer(controllers.JointImpedance(ARM, Quintic(ARM, POSTURE, POSTURE + 0.4, 0.3)), gain=30.0)
     run = gc.simulate(
-        gc.Plant(ARM, f_ext=pushed),
-        law,
-        POSTURE,
-        np.zeros(7),
-        0.25,
-        1e-3,
-        monitors=None,
-        options=gc.SimulationOptions(compiled=False),
+        gc.Plant(ARM, f_ext=pushed), law, POSTURE, np.zeros(7), 0.25, 1e-3, monitors=None, options=IN_PYTHON
     )
     torque = np.array([ARM.jacobian(q, TOOL).T @ WRENCH for q in run.q])
     r = np.zeros(7)
@@ -53,19 +47,12 @@ def test_the_residual_is_the_external_torque_through_a_lag():
 def test_the_wrench_is_the_one_that_pushes_and_contact_is_seen():
     law = observer(gain=100.0, threshold=1.0, frame=TOOL)
     run = gc.simulate(
-        gc.Plant(ARM, f_ext=pushed),
-        law,
-        POSTURE,
-        np.zeros(7),
-        0.2,
-        2e-3,
-        monitors=None,
-        options=gc.SimulationOptions(compiled=False),
+        gc.Plant(ARM, f_ext=pushed), law, POSTURE, np.zeros(7), 0.2, 2e-3, monitors=None, options=IN_PYTHON
     )
     assert_close(run.signals["wrench"][-1], WRENCH, 1e-2)
     assert run.signals["contact"][0] == 0.0
     assert run.signals["contact"][-1] == 1.0
-    free = gc.simulate(ARM, law, POSTURE + 0.1, np.zeros(7), 0.1, 1e-3, options=gc.SimulationOptions(compiled=False))
+    free = gc.simulate(ARM, law, POSTURE + 0.1, np.zeros(7), 0.1, 1e-3, options=IN_PYTHON)
     assert free.ok
     assert not free.signals["contact"].any()
     assert np.abs(free.signals["residual"]).max() < 1e-6
@@ -87,14 +74,7 @@ def test_friction_that_the_observer_does_not_know_looks_like_contact():
     for known in (None, friction):
         law = observer(controllers.Passivity(ARM, reference, K=1.0, friction=friction), friction=known)
         run = gc.simulate(
-            gc.Plant(ARM, friction),
-            law,
-            POSTURE,
-            np.zeros(7),
-            0.3,
-            2e-3,
-            monitors=None,
-            options=gc.SimulationOptions(compiled=False),
+            gc.Plant(ARM, friction), law, POSTURE, np.zeros(7), 0.3, 2e-3, monitors=None, options=IN_PYTHON
         )
         largest.append(np.abs(run.signals["residual"]).max())
     assert largest[0] > 0.1

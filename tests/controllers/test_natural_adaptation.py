@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from simulation_options import run_both_ways
 
 import geomctrl as gc
 from geomctrl import controllers, models, testing
@@ -75,14 +76,8 @@ def test_estimates_stay_bodies_where_a_constant_metric_leaves_them():
 
 
 def test_it_runs_compiled_as_in_python():
-    law = controllers.NaturalAdaptation(ARM, MOTION)
     q0, v0, _ = MOTION(0.0)
-    runs = [
-        gc.simulate(LOADED, law, q0 + 0.2, v0, 0.1, 1e-3, options=gc.SimulationOptions(compiled=how))
-        for how in (True, False)
-    ]
-    np.testing.assert_allclose(runs[0].q, runs[1].q, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(runs[0].z, runs[1].z, rtol=1e-9, atol=1e-11)
+    run_both_ways(LOADED, controllers.NaturalAdaptation(ARM, MOTION), q0 + 0.2, v0, 0.1, 1e-3)
 
 
 def test_bodies_without_extent_and_base_parameters_are_refused():

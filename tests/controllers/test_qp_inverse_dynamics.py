@@ -7,6 +7,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from oracles import assert_close
+from simulation_options import IN_PYTHON
 
 import geomctrl as gc
 from geomctrl import controllers, models, references, testing
@@ -138,17 +139,7 @@ def test_limits_hold_where_the_reference_leaves_them():
     arm = limited(effort=12.0, velocity=1.5, reach=0.8)
     beyond = references.Sinusoids(arm, np.zeros(2), 1.6, (0.5, 0.7))
     law = QPInverseDynamics(arm, beyond)
-    run = gc.simulate(
-        arm,
-        law,
-        np.zeros(2),
-        np.zeros(2),
-        3.0,
-        1e-3,
-        control_dt=1e-3,
-        monitors=None,
-        options=gc.SimulationOptions(compiled=False),
-    )
+    run = gc.simulate(arm, law, np.zeros(2), np.zeros(2), 3.0, 1e-3, control_dt=1e-3, monitors=None, options=IN_PYTHON)
     assert np.abs(run.tau).max() <= 12.0
     assert np.abs(run.tau).max() > 11.99
     assert np.abs(run.q).max() < 0.8 + 1e-3
@@ -164,17 +155,7 @@ def test_a_clearance_is_kept():
     centre = np.array([1.8, 0.3, 0.0])
     through = references.Quintic(arm, [-0.6, 0.4], [0.9, 0.4], 1.0)
     law = QPInverseDynamics(arm, through, clearances=[("tip", centre, 0.25)])
-    run = gc.simulate(
-        arm,
-        law,
-        [-0.6, 0.4],
-        np.zeros(2),
-        1.5,
-        1e-3,
-        control_dt=1e-3,
-        monitors=None,
-        options=gc.SimulationOptions(compiled=False),
-    )
+    run = gc.simulate(arm, law, [-0.6, 0.4], np.zeros(2), 1.5, 1e-3, control_dt=1e-3, monitors=None, options=IN_PYTHON)
     distance = np.linalg.norm(arm.pose(run.q, "tip")[:, :3, 3] - centre, axis=1)
     wished = np.array([np.linalg.norm(arm.pose(through(t).q, "tip")[:3, 3] - centre) for t in run.t])
     assert wished.min() < 0.15

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from simulation_options import run_both_ways
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -97,12 +98,7 @@ def test_a_torque_that_nobody_models_is_learnt_and_undone():
 
 def test_it_runs_compiled_as_in_python():
     q0, v0, _ = MOTION(0.0)
-    law = controllers.SuperTwisting(ARM, MOTION)
-    runs = [
-        gc.simulate(ARM, law, q0 + 0.2, v0, 0.05, 1e-3, options=gc.SimulationOptions(compiled=how))
-        for how in (True, False)
-    ]
-    np.testing.assert_allclose(runs[0].q, runs[1].q, rtol=1e-10, atol=1e-12)
+    run_both_ways(ARM, controllers.SuperTwisting(ARM, MOTION), q0 + 0.2, v0, 0.05, 1e-3)
 
 
 def test_bad_options_are_named():

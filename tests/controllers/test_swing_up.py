@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from oracles import assert_close
+from simulation_options import COMPILED
 
 import geomctrl as gc
 from geomctrl import controllers, models, testing
@@ -116,16 +117,7 @@ def test_gains_are_refused_where_the_law_is_singular(pole):
 
 def test_cart_and_pole_swing_up_and_are_caught(pole):
     """At 1 kHz in compiled code, starting near the hanging position: V falls throughout, and the pole stays caught."""
-    run = gc.simulate(
-        CART,
-        pole,
-        [0.0, np.pi - 0.05],
-        np.zeros(2),
-        25.0,
-        1e-3,
-        control_dt=1e-3,
-        options=gc.SimulationOptions(compiled=True),
-    )
+    run = gc.simulate(CART, pole, [0.0, np.pi - 0.05], np.zeros(2), 25.0, 1e-3, control_dt=1e-3, options=COMPILED)
     assert run.success
     caught, V = run.signals["caught"], run.signals["lyapunov"]
     k = int(caught.argmax())
@@ -141,14 +133,7 @@ def test_cart_and_pole_swing_up_and_are_caught(pole):
 
 def test_a_pendubot_swings_up_and_is_caught(pendubot):
     run = gc.simulate(
-        ARM,
-        pendubot,
-        [0.05 - 0.5 * np.pi, 0.0],
-        np.zeros(2),
-        16.0,
-        1e-3,
-        control_dt=1e-3,
-        options=gc.SimulationOptions(compiled=True),
+        ARM, pendubot, [0.05 - 0.5 * np.pi, 0.0], np.zeros(2), 16.0, 1e-3, control_dt=1e-3, options=COMPILED
     )
     assert run.signals["caught"][-2000:].all()
     assert np.abs(run.signals["e"][-1]).max() < 1e-2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from simulation_options import COMPILED
 
 import geomctrl as gc
 from geomctrl import models
@@ -64,15 +65,7 @@ def servo_log(
     true = gc.Plant(law.robot, friction, actuators=links, sensors=sensors)
     begin = law.reference(0.0)
     run = gc.simulate(
-        true,
-        law,
-        begin.q,
-        begin.v,
-        seconds,
-        period / steps,
-        control_dt=period,
-        monitors=None,
-        options=gc.SimulationOptions(compiled=True),
+        true, law, begin.q, begin.v, seconds, period / steps, control_dt=period, monitors=None, options=COMPILED
     )
     k = slice(None, None, steps)
     q = run.q[k] if bits is None else run.measured["q"][k]

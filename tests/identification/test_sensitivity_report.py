@@ -8,6 +8,7 @@ import pytest
 from lib.logs import between
 from oracles import assert_close
 from servo_logs import ARM, COULOMB, KD, KP, MODEL, MOTION, PID, SMOOTHING, VISCOUS, rubbing, servo_log, true_parameters
+from simulation_options import COMPILED
 
 import geomctrl as gc
 from geomctrl.control.contracts import Desired
@@ -61,15 +62,7 @@ def test_at_one_speed_viscous_and_coulomb_friction_are_one_number():
     plant = gc.Plant(arm, gc.Friction(VISCOUS, COULOMB, SMOOTHING))
     law = PID(arm, ramp, KP, KD, 0.0, PERIOD)
     run = gc.simulate(
-        plant,
-        law,
-        ramp(0.0).q,
-        ramp(0.0).v,
-        6.0,
-        PERIOD,
-        control_dt=PERIOD,
-        monitors=None,
-        options=gc.SimulationOptions(compiled=True),
+        plant, law, ramp(0.0).q, ramp(0.0).v, 6.0, PERIOD, control_dt=PERIOD, monitors=None, options=COMPILED
     )
     noise = np.repeat([0.01, 1e-7], 2)
     # the effect of the initial state has decayed by e^-50

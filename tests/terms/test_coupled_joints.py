@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from simulation_options import flat_simulate
 
 import geomctrl as gc
 from geomctrl import controllers, derivatives, inertia, references
@@ -248,14 +249,8 @@ def test_simulation_compiled_and_in_python(law, kernels):
     reference = references.Sinusoids(robot, q, np.full((1, robot.nv), 0.2), np.full((1, robot.nv), 2.0))
     ends = []
     for compiled in (True, False):
-        run = gc.simulate(
-            gc.Plant(robot),
-            law(robot, reference),
-            q + 0.05,
-            np.zeros(3),
-            0.02,
-            1e-3,
-            options=gc.SimulationOptions(compiled=compiled),
+        run = flat_simulate(
+            gc.Plant(robot), law(robot, reference), q + 0.05, np.zeros(3), 0.02, 1e-3, compiled=compiled
         )
         for name in ("skew", "energy", "lyapunov"):
             assert run.monitors[name].ok, run.monitors[name]

@@ -56,13 +56,16 @@ def test_the_largest_bound_comes_first_and_bounds_of_a_box_hold_for_its_halves()
     assert search.largest_bound == 1.0
 
 
-def test_a_budget_of_boxes_or_of_time_ends_the_search():
-    search = BranchAndBound(Below(1.0 / 3.0, UNIT))
-    search.run(5, 10.0)
-    assert search.count == 5
+@pytest.mark.parametrize("best_first", [False, True])
+def test_a_budget_of_boxes_or_of_time_ends_the_search(best_first):
+    search = BranchAndBound(Below(-1.0, UNIT, best_first=best_first, chunk=512))
+    for budget in (1, 2, 5, 7, 13):  # at the end from two blocks of the stack
+        search.run(budget, 10.0)
+        assert search.count == budget
+        assert search.share_left == 1.0
     assert not search.out_of_time
     search.run(1e4, 0.0)
-    assert search.count == 5
+    assert search.count == 13
     assert search.out_of_time
     assert not search.proved
 

@@ -19,7 +19,7 @@ from .quadratic import Bounds, Boxes
 from .searching import at_random
 from .task import Task, prove
 
-TOLERANCE, BOUNDARY_BOXES = 0.02, 20_000
+TOLERANCE, BOUNDARY_BOXES = 0.02, 41_000
 
 
 def least_on_boundary(below: Bounds, box: Boxes, faces: Boxes | None = None) -> float:
@@ -39,7 +39,7 @@ def least_on_boundary(below: Bounds, box: Boxes, faces: Boxes | None = None) -> 
 class _Least(Divisible):
     """The claim that V is nearly as large as the smallest value seen; `below` bounds -V."""
 
-    best_first = True
+    chunk, best_first = 1024, True
 
     def __init__(self, below: Bounds, faces: Boxes, box: Boxes):
         self.below, self.width, self.starts, self.seen = below, box.hi - box.lo, faces.ends, np.inf
