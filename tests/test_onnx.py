@@ -6,6 +6,7 @@ import struct
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from simulation_options import both_ways
 
 import geomctrl as gc
 from geomctrl import models, testing
@@ -215,8 +216,5 @@ def test_a_compiled_loop_with_a_network_is_that_of_python(tmp_path):
     def law(t, q, v, z):
         return gc.control.Command(network(q) * np.ones(2) - 5.0 * v)
 
-    runs = [
-        gc.simulate(robot, law, [0.1, 0.2], [0.0, 0.0], t_end=0.1, dt=1e-3, options=gc.SimulationOptions(compiled=c))
-        for c in (True, False)
-    ]
+    runs = both_ways(robot, law, [0.1, 0.2], [0.0, 0.0], t_end=0.1, dt=1e-3)
     np.testing.assert_allclose(runs[0].q, runs[1].q, rtol=1e-12, atol=1e-13)

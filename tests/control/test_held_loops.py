@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from oracles import without_limits
 from scipy.optimize import brentq
-from simulation_options import flat_simulate
+from simulation_options import both_ways
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -179,10 +179,7 @@ def test_holding_excuses_no_wrong_law(name):
 def test_held_loops_are_judged_alike_in_python_and_compiled(dt, own):
     plant, law = list(laws())[-1]
     law = gc.compile(law) if own else law
-    runs = [
-        flat_simulate(plant, law, MOTION(0.0).q, MOTION(0.0).v, 0.04, dt, control_dt=1e-3, compiled=compiled)
-        for compiled in (True, False)
-    ]
+    runs = both_ways(plant, law, MOTION(0.0).q, MOTION(0.0).v, 0.04, dt, control_dt=1e-3)
     for name in ("lyapunov", "holding"):
         a, b = (run.monitors[name].values for run in runs)
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-12)

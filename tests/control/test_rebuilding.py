@@ -6,7 +6,7 @@ import functools
 import numpy as np
 import pytest
 from bundled_laws import ROBOTS, law_of
-from simulation_options import IN_PYTHON
+from simulation_options import IN_PYTHON, both_ways
 
 import geomctrl as gc
 from geomctrl import actuators, controllers, friction, models, references, sensors
@@ -206,10 +206,7 @@ def test_a_changed_value_never_runs_old_code():
     for gain, viscous, coulomb in ((10.0, 0.1, 0.2), (20.0, 0.1, 0.2), (20.0, 0.5, 0.0), (20.0, 0.0, 0.2)):
         other = with_arguments(law, {"K": gain})
         moved = with_arguments(plant, {"friction.viscous": viscous, "friction.coulomb": coulomb})
-        runs = [
-            gc.simulate(moved, other, **loop, options=gc.SimulationOptions(compiled=compiled))
-            for compiled in (True, False)
-        ]
+        runs = both_ways(moved, other, **loop)
         assert np.allclose(runs[0].q, runs[1].q, rtol=0.0, atol=1e-12)
         by_hand = controllers.Passivity(ROBOT, MOTION, K=gain)
         fresh = gc.simulate(

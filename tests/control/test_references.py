@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from simulation_options import both_ways
 
-import geomctrl as gc
 from geomctrl import controllers, models, testing
 from geomctrl.control.references import Quintic, Sinusoids, Spline
 from geomctrl.errors import ArgumentError
@@ -147,8 +147,5 @@ def test_motions_on_groups_trace_from_their_first_instant(name):
     motion = (references(robot) | {"sinusoids": Sinusoids(robot, robot.neutral(), 0.3, 0.4)})[name]
     law = controllers.ComputedTorque(robot, motion, kp=25.0, kd=10.0)
     q0, v0, _ = motion(0.0)
-    python, compiled = (
-        gc.simulate(robot, law, q0, v0, 0.02, 1e-3, monitors=None, options=gc.SimulationOptions(compiled=way))
-        for way in (False, True)
-    )
+    compiled, python = both_ways(robot, law, q0, v0, 0.02, 1e-3, monitors=None)
     np.testing.assert_allclose(compiled.q, python.q, rtol=0.0, atol=1e-12)

@@ -4,7 +4,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from simulation_options import flat_simulate, grouped
+from simulation_options import both_ways, grouped
 
 import geomctrl as gc
 from geomctrl import models, so3, testing
@@ -256,10 +256,7 @@ def test_a_robot_with_gravity_and_an_observer_at_samples():
     """A law for the Panda with velocity from a filter of positions in z gives the same compiled as in Python."""
     robot = models.panda()
     law = Filtered(robot, np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8]))
-    runs = [
-        flat_simulate(robot, law, law.q_d + 0.05, np.zeros(7), 0.2, 1e-3, control_dt=2e-3, compiled=compiled)
-        for compiled in (False, True)
-    ]
+    runs = both_ways(robot, law, law.q_d + 0.05, np.zeros(7), 0.2, 1e-3, control_dt=2e-3)
     assert np.abs(runs[0].v[-1]).max() < 0.2
     np.testing.assert_allclose(runs[1].q, runs[0].q, rtol=0.0, atol=1e-11)
     np.testing.assert_allclose(runs[1].z, runs[0].z, rtol=0.0, atol=1e-8)
