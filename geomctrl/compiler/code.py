@@ -25,11 +25,11 @@ from geomctrl.errors import ArgumentError
 from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.couplings import fitting
 from geomctrl.kernels.primitives import fingerprint
-from geomctrl.tracing.arrays import entered, has_symbols, holds_symbols
 from geomctrl.tracing.backends import cache, entries, host
 from geomctrl.tracing.backends.batches import Batch
 from geomctrl.tracing.backends.llvm import module
 from geomctrl.tracing.backends.machine_code import MAX_OPERATIONS
+from geomctrl.tracing.numbers import entered, has_symbols, holds_symbols
 from geomctrl.tracing.partition import STORE
 from geomctrl.tracing.requirements import require
 from geomctrl.tracing.traces import Trace

@@ -3,6 +3,9 @@
 A `Divisible` decides boxes and names the side along which each of the others is halved. Boxes wait on a stack, so that
 memory grows with the depth and not with their number; with `best_first` those with the largest bound come first. They
 are evaluated in chunks, whose size depends on the claim alone, so that every machine evaluates the same boxes.
+
+`testing.reach` divides its box itself, because the pieces are its result: the budget limits their number, and a piece
+that can not be enclosed until the end is kept.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import SymbolArray, elements, has_symbols, holds_symbols
+from .arrays import SymbolArray, elements, entered, has_symbols, holds_symbols
 from .requirements import on_symbols, require
 from .symbols import Condition, Symbol, where
 
-__all__ = ["ARRAYS", "has_symbols", "holds", "holds_symbols", "on_symbols", "possible", "scalar", "where"]
+__all__ = ["ARRAYS", "entered", "has_symbols", "holds", "holds_symbols", "on_symbols", "possible", "scalar", "where"]
 
 ARRAYS = (np.ndarray, SymbolArray)  # exact types of arrays that kernels accept; a masked array would lose its mask
 

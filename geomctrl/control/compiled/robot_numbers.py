@@ -13,8 +13,7 @@ from geomctrl.compiler.kernel_traces import structure
 from geomctrl.kernels import tree
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.tracing.arrays import entered
-from geomctrl.tracing.symbols import is_symbol
+from geomctrl.tracing.numbers import entered, has_symbols
 
 from .external_state import OF_ROBOTS
 
@@ -72,7 +71,7 @@ def _remembered(x: Any, word_of: Callable[[Any], bytes]) -> bytes:
 
 def with_armature(joint: Joint, armature: Any) -> Joint:
     """The joint with a symbol as armature, if it has one."""
-    if not is_symbol(armature):
+    if not has_symbols(armature):
         return joint
     clone = object.__new__(type(joint))
     clone.__dict__.update(vars(joint), armature=armature)
