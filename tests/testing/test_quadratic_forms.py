@@ -10,6 +10,7 @@ import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.testing.certificates.deciding import about_zero, largest
 from geomctrl.testing.certificates.equations import equations
+from geomctrl.testing.certificates.level_sets import least_on_boundary
 from geomctrl.testing.certificates.quadratic import Bounds, Boxes, Form, moved
 from geomctrl.testing.certificates.task import Task, prove
 from geomctrl.tracing.symbols import Symbol, add, mul, unary
@@ -160,3 +161,12 @@ def test_a_little_above_zero_is_not_proved():
     half = (1.0, 0.01, 1.0, 0.01)
     assert not prove(task(5e-4 - largest, half), 20_000, 10.0).proved
     assert prove(task(-5e-3 - largest, half), 20_000, 10.0).proved
+
+
+def test_the_smallest_value_on_the_boundary_is_bounded_from_below():
+    """V = 2 - F with F = -|x|^2 + 1.5 sin(3 q1) v1, on a grid of the faces of the box."""
+    asked = task(-2.0)
+    q, v = np.linspace(-1.0, 1.0, 401)[:, None], np.linspace(-1.0, 1.0, 401)
+    W = q**2 + v**2 - 1.5 * np.sin(3.0 * q) * v
+    least = 2.0 + min(W[[0, -1]].min(), W[:, [0, -1]].min(), W.min() + 4.0)  # on q1 = +-1, v1 = +-1, q2 or v2 = +-2
+    assert 0.97 * least < least_on_boundary(asked.bounds, asked.box) <= least
