@@ -80,7 +80,7 @@ def _same(a: Any, b: Any) -> bool:
 def _contents(law: Any) -> list[tuple[Any, Any]]:
     for _ in range(100):
         with suppress(RuntimeError):  # the other thread changed a container at the same moment
-            return contents_of(law, closures=True)
+            return contents_of(law)
     return []
 
 

@@ -150,19 +150,17 @@ class Comparison:
         if self.law.size:
             machine.held[self.law.first : self.law.first + self.law.size, lane] = self.remembered
         compiled = self._seen(machine.look(lane, self.watching))
+        if compiled is None:  # a call in Python might change what the trace does not contain
+            return None
         try:
             expected = self._in_python(t, y, area)
         except UntraceableError:
             raise
-        except Exception as error:  # outside the law's domain, where a run would end
-            if compiled is None:
-                return None
+        except Exception as error:
             raise UntraceableError(
                 f"{self._where()}: compiled, the loop returns a result at t = {t:g}, where Python raises"
                 f" {type(error).__name__}: {error!s:.200}"
             ) from None
-        if compiled is None:
-            return None
         self.samples += 1
         return ComparedSample(expected, compiled, t, y, area, self.remembered, self.watching)
 

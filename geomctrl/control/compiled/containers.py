@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import types
 from collections import OrderedDict, defaultdict, deque
@@ -62,6 +63,13 @@ def is_named_tuple(x: Any) -> bool:
     return issubclass(type(x), tuple) and hasattr(type(x), "_fields")
 
 
+def underlying(x: Any) -> Any:
+    """The mapping that a read-only view shows, the object of a bound method, or x itself."""
+    if issubclass(type(x), types.MethodType):
+        return x.__self__
+    return gc.get_referents(x)[0] if issubclass(type(x), types.MappingProxyType) else x
+
+
 def values_in(x: Any, content: Any) -> list[Any]:
     """The parts of a copy of x's contents that must be inspected."""
     if issubclass(type(x), np.ndarray):
@@ -80,8 +88,6 @@ def content_of(x: Any) -> Any:
         return np.array(x)
     if issubclass(type(x), np.random.Generator):
         return x.bit_generator.state
-    if issubclass(type(x), types.MappingProxyType):
-        return dict(x)
     base = _base(x)
     return dict(base.items(x)) if issubclass(base, dict) else list(base.__iter__(x))
 

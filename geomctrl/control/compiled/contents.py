@@ -14,7 +14,8 @@ from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.code_identity import attributes_of, in_cell, is_own_class, is_own_function, set_attributes
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .law_memory import changed_leaves, line_of_change
+from .containers import underlying
+from .law_memory import changed_leaves, length_or_order, line_of_change
 
 LAW = "controller"  # path of the loop's law
 
@@ -56,8 +57,10 @@ def changes(filled: Filled, kinds: Iterable[type]) -> Iterator[tuple[str, Any, b
             yield path, clone, False
             continue
         now, items = content(clone), isinstance(clone, (list, dict, deque))
-        if now.keys() != before.keys():
-            change = f"{path} changes its length" if items else f"{path}{name} is created or deleted"
+        if _other_keys(clone, now, before):
+            change = (
+                f"{path} changes {length_or_order(now, before)}" if items else f"{path}{name} is created or deleted"
+            )
             raise UntraceableError(
                 f"{change} during a call{line_of_change(path + name, kinds)}: create it with its final length in"
                 " __init__, or return logged data as a signal"
@@ -70,6 +73,8 @@ def content(x: Any) -> dict[Any, Any]:
     """The contents of a container or object, by key or name."""
     if issubclass(type(x), dict):
         return dict(x)
+    if issubclass(type(x), set):
+        return dict.fromkeys(x)
     if issubclass(type(x), (list, deque)):
         return dict(enumerate(x))
     if issubclass(type(x), types.FunctionType):
@@ -87,17 +92,29 @@ def difference(clone: Any, before: Any) -> str | None:
         same = repr(clone.bit_generator.state) == repr(before)
     else:
         now = content(clone)
-        same = now.keys() == before.keys() and all(now[name] is before[name] for name in now)
-        if not same and not issubclass(type(clone), (list, dict, deque)):
+        same = not _other_keys(clone, now, before) and all(_is_same(now[name], before[name]) for name in now)
+        if not same and not issubclass(type(clone), (list, dict, deque, set)):
             return "." + next(n for n in [*before, *now] if now.get(n, now) is not before.get(n, before))
     return None if same else ""
 
 
-def contents_of(*objects: Any, closures: bool = False) -> list[tuple[Any, Any]]:
+def _other_keys(x: Any, now: Mapping, before: Mapping) -> bool:
+    """Whether the keys of x have changed: for a dict, also their order."""
+    return list(now) != list(before) if issubclass(type(x), dict) else now.keys() != before.keys()
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether two values are one object, or tuples of the same objects."""
+    return a is b or (
+        type(a) is type(b) and issubclass(type(a), tuple) and len(a) == len(b) and all(map(_is_same, a, b))
+    )
+
+
+def contents_of(*objects: Any) -> list[tuple[Any, Any]]:
     """These objects and all that they lead to, each with its contents.
 
-    Lists, tuples, dicts, deques, arrays, random generators, and objects of users' and controllers' classes are
-    followed; robots never change. functions: closures of users' functions are followed too.
+    Lists, tuples, dicts, deques, arrays, random generators, objects of users' and controllers' classes, closures and
+    attributes of users' functions are followed; robots never change.
     """
     contents: list[tuple[Any, Any]] = []
     seen: dict[int, Any] = {}
@@ -117,12 +134,14 @@ def contents_of(*objects: Any, closures: bool = False) -> list[tuple[Any, Any]]:
         elif issubclass(kind, types.MethodType):
             ahead.append(x.__self__)
         elif issubclass(kind, functools.partial):
-            ahead += x.func, x.args, x.keywords
+            ahead += x.func, x.args, x.keywords, x.__dict__
+        elif issubclass(kind, types.MappingProxyType):
+            ahead.append(underlying(x))
         elif issubclass(kind, types.FunctionType):
-            if closures and is_own_function(x):
+            if is_own_function(x):
                 contents.append((x, before := content(x)))
-                ahead += before.values()
-        elif issubclass(kind, (list, dict, deque)) or is_own_class(kind):
+                ahead += x.__dict__, *before.values()
+        elif issubclass(kind, (list, dict, deque, set)) or is_own_class(kind):
             contents.append((x, before := content(x)))
             ahead += before.values()
     return contents
@@ -155,7 +174,7 @@ def put_back(clone: Any, before: Any) -> None:
         for name, cell in zip(clone.__code__.co_freevars, clone.__closure__ or ()):
             if in_cell(cell) is not before[name]:
                 cell.cell_contents = before[name]
-    elif issubclass(type(clone), dict):
+    elif issubclass(type(clone), (dict, set)):
         clone.clear()
         clone.update(before)
     else:

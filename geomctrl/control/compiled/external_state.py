@@ -50,7 +50,7 @@ from geomctrl.tracing.type_tests import refuse_identity_with_truth
 from geomctrl.tracing.untraceable import UntraceableError
 from geomctrl.tracing.untraceable_attribute import outside_of_the_law, refuse_files, unknown_object
 
-from .containers import CONTAINERS, TABLES, content_of, differs, put_back, set_member, space_of, values_in
+from .containers import CONTAINERS, TABLES, content_of, differs, put_back, set_member, space_of, underlying, values_in
 
 MAX_THINGS = 10_000  # largest number of inspected objects
 PURE_MODULES = {"typing", "dataclasses"}  # modules whose objects have no side effects
@@ -236,20 +236,20 @@ class ExternalState:
             return
         refuse_identity_with_truth(x.__code__)
         self._names(x, name)
-        self._held.append((name, x.__dict__, dict(x.__dict__), False))
-        for other, value in x.__dict__.items():
-            self._visit(value, f"{name}.{other}")
         if not copied:
             self._data(x, name)
 
     def _data(self, x: types.FunctionType, name: str) -> None:
-        """Visit the closure and the defaults of a function."""
+        """Visit the closure, the defaults and the attributes of a function."""
         if id(x) in self._copied_functions:
             self._copied_functions.remove(id(x))
             self.reached.append(x)
         for other, cell in zip(x.__code__.co_freevars, x.__closure__ or ()):
             self._held.append((other, cell, in_cell(cell), False))
             self._visit(in_cell(cell), other)
+        self._held.append((name, x.__dict__, dict(x.__dict__), False))
+        for other, value in x.__dict__.items():
+            self._visit(value, f"{name}.{other}")
         self._visit(x.__defaults__, f"{name}.__defaults__")
         self._visit(x.__kwdefaults__, f"{name}.__kwdefaults__")
 
@@ -349,7 +349,9 @@ class ExternalState:
             refuse_files(x, name)
         elif (parts := parts_of(x)) is not None:
             self._several(name, kind, *parts)
-        elif issubclass(kind, (*CONTAINERS, types.MappingProxyType, np.random.Generator)):
+        elif issubclass(kind, types.MappingProxyType):
+            self._several(name, kind, underlying(x))
+        elif issubclass(kind, (*CONTAINERS, np.random.Generator)):
             content = content_of(x)
             self._held.append((name, x, content, False))
             self._several(name, kind, *values_in(x, content))

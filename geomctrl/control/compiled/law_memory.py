@@ -46,7 +46,7 @@ from geomctrl.tracing.symbols import (
     with_kind,
 )
 
-from .containers import is_named_tuple
+from .containers import is_named_tuple, underlying
 
 MAX_VALUES = 64  # non-numeric values per attribute
 STEP = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")
@@ -233,7 +233,7 @@ def _steps(path: str) -> list[tuple[bool, Any]]:
 
 
 def _entry(x: Any, attribute: bool, key: Any) -> Any:
-    x = x.__self__ if isinstance(x, types.MethodType) else x
+    x = underlying(x)
     if not attribute:
         return x[key]
     if isinstance(x, types.FunctionType) and key in x.__code__.co_freevars:
@@ -256,20 +256,20 @@ def put_at(root: Any, path: str, value: Any) -> None:
 def _with(x: Any, steps: list[tuple[bool, Any]], value: Any) -> Any:
     if not steps:
         return value
-    x = x.__self__ if isinstance(x, types.MethodType) else x
+    owner = underlying(x)
     (attribute, key), *rest = steps
-    inner = _entry(x, attribute, key)
+    inner = _entry(owner, attribute, key)
     part = _with(inner, rest, value)
     if part is inner:
         return x
-    if isinstance(x, tuple):
-        return x._replace(**{key: part}) if attribute else (*x[:key], part, *x[key + 1 :])  # pyright: ignore[reportAttributeAccessIssue]
-    if isinstance(x, types.FunctionType) and key in x.__code__.co_freevars:
-        x.__closure__[x.__code__.co_freevars.index(key)].cell_contents = part  # pyright: ignore[reportOptionalSubscript]
+    if isinstance(owner, tuple):
+        return owner._replace(**{key: part}) if attribute else (*owner[:key], part, *owner[key + 1 :])  # pyright: ignore[reportAttributeAccessIssue]
+    if isinstance(owner, types.FunctionType) and key in owner.__code__.co_freevars:
+        owner.__closure__[owner.__code__.co_freevars.index(key)].cell_contents = part  # pyright: ignore[reportOptionalSubscript]
     elif attribute:
-        object.__setattr__(x, key, part)
+        object.__setattr__(owner, key, part)
     else:
-        x[key] = part  # pyright: ignore[reportIndexIssue]
+        owner[key] = part  # pyright: ignore[reportIndexIssue]
     return x
 
 
@@ -296,9 +296,9 @@ def changed_leaves(path: str, before: Any, now: Any, contents: Mapping[int, Any]
         old = contents.get(id(before), before)
         old = old if isinstance(old, dict) else _by_key(old)
         new = _by_key(now)
-        if old.keys() != new.keys():
+        if list(old) != list(new):
             raise UntraceableError(
-                f"{path} changes its length during a call: fill it in __init__, or return logged data as a signal"
+                f"{path} changes {length_or_order(new, old)} during a call: fill it in __init__, or return logged data as a signal"
             )
         yield path, now, True
         for key in new:
@@ -311,6 +311,11 @@ def changed_leaves(path: str, before: Any, now: Any, contents: Mapping[int, Any]
         )
     else:
         yield path, now, True
+
+
+def length_or_order(now: Mapping, before: Mapping) -> str:
+    """The part of a message that says how the keys of a container have changed."""
+    return "the order of its keys" if now.keys() == before.keys() else "its length"
 
 
 OTHERS = (list, tuple, dict, deque, set, frozenset)  # containers

@@ -38,7 +38,16 @@ from geomctrl.tracing.type_tests import refuse_identity
 from geomctrl.tracing.untraceable import reraise_untraceable
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
-from .containers import TABLES, array_signature, is_named_tuple, key_signature, shared_array, storage, table_signature
+from .containers import (
+    TABLES,
+    array_signature,
+    is_named_tuple,
+    key_signature,
+    shared_array,
+    storage,
+    table_signature,
+    underlying,
+)
 from .contents import LAW, SideEffectError, content, difference, put_back, require_overwritten
 from .external_state import LIBRARY, MAX_THINGS, PRINTED, ExternalState
 from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
@@ -318,7 +327,7 @@ class SymbolicCopies:
 
     def _function(self, x: types.FunctionType, path: str) -> Any:
         self._roots.append((x, path))
-        if not is_own_function(x) or not (x.__closure__ or x.__defaults__ or x.__kwdefaults__):
+        if not is_own_function(x) or not (x.__closure__ or x.__defaults__ or x.__kwdefaults__ or x.__dict__):
             return self._opaque(x, path)
         self._copied_functions.append(x)
         cells = empty_cells(x)
@@ -330,15 +339,31 @@ class SymbolicCopies:
                 cell.cell_contents = self.of(original.cell_contents, f"{path}.{name}")
             except ValueError:  # empty cell
                 continue
+        self._own_dict(clone, x, path)
         return self._done(clone, path)
+
+    def _own_dict(self, clone: Any, x: Any, path: str) -> None:
+        """Copy the attributes of a function or partial function."""
+        self.signature.append(tuple(x.__dict__))
+        for name, value in x.__dict__.items():
+            clone.__dict__[name] = self.of(value, f"{path}.__dict__[{name!r}]")
+        self._done(clone.__dict__, f"{path}.__dict__")
 
     def _method(self, x: types.MethodType, path: str) -> Any:
         self._roots.append((x.__func__, path))
         return types.MethodType(x.__func__, self.of(x.__self__, path))
 
     def _partial(self, x: functools.partial, path: str) -> Any:
-        function, args, options = (self.of(getattr(x, y), f"{path}.{y}") for y in ("func", "args", "keywords"))
-        return functools.partial(function, *args, **options)
+        function, args = (self.of(getattr(x, y), f"{path}.{y}") for y in ("func", "args"))
+        options = {name: self.of(value, f"{path}.keywords[{name!r}]") for name, value in x.keywords.items()}
+        clone = self._begin(x, functools.partial(function, *args, **options), tuple(options))
+        self._done(clone.keywords, f"{path}.keywords")
+        self._own_dict(clone, x, path)
+        return clone
+
+    def _proxy(self, x: types.MappingProxyType, path: str) -> Any:
+        shown = self.of(underlying(x), path)
+        return self._begin(x, types.MappingProxyType(shown)) if isinstance(shown, dict) else self._unknown(x, path)
 
     def _generator(self, x: np.random.Generator, path: str) -> Any:
         clone = np.random.Generator(type(x.bit_generator)())
@@ -406,7 +431,8 @@ MAKERS: dict[type, Callable[[SymbolicCopies, Any, str], Any]] = {
     types.FunctionType: SymbolicCopies._function,
     types.MethodType: SymbolicCopies._method,
     functools.partial: SymbolicCopies._partial,
+    types.MappingProxyType: SymbolicCopies._proxy,
     np.random.Generator: SymbolicCopies._generator,
-    **dict.fromkeys((dict, types.MappingProxyType, defaultdict, OrderedDict, Counter), SymbolicCopies._dict),
+    **dict.fromkeys((dict, defaultdict, OrderedDict, Counter), SymbolicCopies._dict),
     **dict.fromkeys((type, types.ModuleType, types.BuiltinFunctionType, type(np.where)), SymbolicCopies._root),
 }

@@ -1,0 +1,191 @@
+"""Memory of sampled laws in functions, partial functions, read-only views and bound methods: a run is as in Python.
+
+The states of the run, and all that the law holds at the end, are compared with a run in Python.
+"""
+
+import functools
+import types
+import warnings
+from collections import OrderedDict
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl.tracing.untraceable import UntraceableError
+
+ARM = gc.models.two_link()
+
+
+class Law:
+    """Gives its memory m to a step, which changes it and returns a torque."""
+
+    def __init__(self, m, step):
+        self.m, self.step = m, step
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(self.step(self.m, t, q) - 4.0 * v - 6.0 * q)
+
+
+def run(law, compiled):
+    options = gc.SimulationOptions(compiled=compiled)
+    return gc.simulate(ARM, law, [0.3, -0.2], [0.0, 0.1], 0.3, 1e-3, 1e-2, monitors=None, options=options).q
+
+
+class Filter:
+    def __init__(self):
+        self.y = 0.0
+
+    def step(self, x):
+        self.y += 0.2 * (x - self.y)
+        return self.y
+
+
+class Mode(NamedTuple):
+    name: str
+    count: float
+
+
+def counting():
+    def f(x):
+        f.count += 1
+        f.sums += x
+        return 0.02 * f.count + 0.1 * f.sums
+
+    f.count, f.sums = 0, np.zeros(2)
+    return f
+
+
+def scaled(g, x, *, k):
+    g[0] += 0.1
+    return g[0] * k * x
+
+
+def partial():
+    f = functools.partial(scaled, [1.0], k=1.0)
+    f.last = 0.0
+    return f, f
+
+
+def of_partial(m, t, q):
+    m[0].keywords["k"] += 0.01
+    m[0].last = t
+    return m[1](q) + m[1].last
+
+
+def view():
+    d = {"n": 0.0}
+    return types.MappingProxyType(d), d
+
+
+def of_view(m, t, q):
+    m[1]["n"] += 0.1
+    return m[0]["n"] * np.ones(2)
+
+
+def later_key(m, t, q):
+    if q[0] < 0.25:  # in Python from here on
+        m["late"] = t
+    return len(m) * np.ones(2)
+
+
+def of_mode(m, t, q):
+    m[0] = Mode("slow" if q[0] < 0.25 else "fast", m[0].count + 0.1)
+    return (1.0 if m[0].name == "slow" else 2.0) * m[0].count * np.ones(2)
+
+
+FOLLOWED = {
+    "attributes of a function": (counting, lambda m, t, q: m(q)),
+    "a partial function in two places": (partial, of_partial),
+    "a read-only view of a dict": (view, of_view),
+    "bound methods": (lambda: [Filter().step, (Filter().step,)], lambda m, t, q: m[0](q) - m[1][0](t)),
+    "a text and a number in one tuple": (lambda: [Mode("fast", 0.0)], of_mode),
+    "a key that a branch creates": (lambda: {"first": 1.0}, later_key),
+}
+
+
+def held(m):
+    """What a memory consists of, without the identity of its objects."""
+    if isinstance(m, types.FunctionType):
+        return "function", held(m.__dict__)
+    if isinstance(m, functools.partial):
+        return "partial", held(m.args), held(m.keywords), held(m.__dict__)
+    if isinstance(m, types.MethodType):
+        return "method", held(m.__self__.__dict__)
+    if isinstance(m, (dict, types.MappingProxyType)):
+        return type(m), [(key, held(x)) for key, x in m.items()]
+    if isinstance(m, (list, tuple)):
+        return type(m), [held(x) for x in m]
+    return type(m), np.round(m, 9).tolist() if isinstance(m, (float, np.ndarray)) else m
+
+
+@pytest.mark.parametrize("compiled", [True, "auto"])
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_memory_is_followed(name, compiled):
+    make, step = FOLLOWED[name]
+    laws = [Law(make(), step) for _ in range(2)]
+    expected, q = run(laws[0], False), run(laws[1], compiled)
+    np.testing.assert_allclose(q, expected, rtol=0.0, atol=1e-12)
+    assert held(laws[1].m) == held(laws[0].m)
+    np.testing.assert_allclose(run(laws[1], compiled), run(laws[0], False), rtol=0.0, atol=1e-12)
+
+
+def moved(m, t, q):
+    m["a"] = m.pop("a") if next(iter(m)) == "a" else m["a"]
+    m["b"] = m.pop("b") if t > 0.1 and next(iter(m)) == "b" else m["b"]
+    return next(iter(m.values())) * np.ones(2)
+
+
+def rotated(m, t, q):
+    m.move_to_end(next(iter(m)))
+    return next(iter(m.values())) * np.ones(2)
+
+
+@pytest.mark.parametrize(("kind", "step"), [(dict, moved), (OrderedDict, rotated)])
+def test_the_order_of_keys_is_followed_or_refused(kind, step):
+    def law():
+        return Law(kind(a=1.0, b=2.0, c=4.0), step)
+
+    python, other = law(), law()
+    expected = run(python, False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        np.testing.assert_allclose(run(other, "auto"), expected, rtol=0.0, atol=1e-12)
+    assert list(other.m) == list(python.m)
+    if kind is OrderedDict:  # moved in every call
+        with pytest.raises(UntraceableError, match="order of its keys"):
+            run(law(), True)
+
+
+def test_a_refused_law_is_as_before():
+    numbers, seen, count = [0], {1}, 0
+
+    def law(t, q, v, z):
+        nonlocal count
+        count += 1
+        numbers[0] += 1
+        seen.add(count)
+        law.calls += 1
+        print(end="")
+        return gc.Command(-q - v)
+
+    law.calls = 0
+    with pytest.raises(UntraceableError, match="can not be traced"):
+        run(law, True)
+    assert (numbers, seen, count, law.calls) == ([0], {1}, 0, 0)
+
+
+SHARED = {"n": 0}
+SHOWN = types.MappingProxyType(SHARED)
+
+
+def shown(t, q, v, z):
+    n = SHOWN["n"]
+    SHARED["n"] += 1
+    return gc.Command(0.01 * n - q - v)
+
+
+def test_a_view_of_a_changing_global_is_refused():
+    with pytest.raises(UntraceableError, match="changes during a call"):
+        run(shown, True)
