@@ -12,7 +12,7 @@ import numpy as np
 
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.code_identity import PLAIN
-from geomctrl.tracing.rotations import SymbolicRotation
+from geomctrl.tracing.rotations import is_rotation
 
 from .compiled.contents import content, contents_of, difference
 
@@ -74,7 +74,9 @@ def _same(a: Any, b: Any) -> bool:
         return (a.ctypes.data, a.shape, a.strides) == (b.ctypes.data, b.shape, b.strides)
     if isinstance(a, tuple) and type(a) is type(b) and len(a) == len(b):
         return all(map(_same, a, b))
-    return a is b or SymbolicRotation in (type(a), type(b)) or (type(a) is type(b) and isinstance(a, PLAIN) and a == b)
+    if is_rotation(a) and is_rotation(b):
+        return np.array_equal(a.as_quat(), b.as_quat())
+    return a is b or (type(a) is type(b) and isinstance(a, PLAIN) and a == b)
 
 
 def _contents(law: Any) -> list[tuple[Any, Any]]:

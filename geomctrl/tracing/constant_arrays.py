@@ -22,7 +22,7 @@ import numpy as np
 from .arrays import SEQUENCES, SymbolArray, TracedArray, holds_symbols, plain, row_of, wrapped
 from .code_identity import CONSTRUCTORS, DYNAMIC_LOOKUPS, MISSING, PLAIN, dict_of, in_cell, names_of, origin, parts_of
 from .graph import called_by_user
-from .rotations import SymbolicRotation, is_single_rotation, of_scipy
+from .rotations import constant_rotation, is_single_rotation
 from .selected import refresh
 from .symbols import UntraceableError, caller
 
@@ -159,7 +159,7 @@ class _Search:
         self.places: list[_Place] = []
         self.arrays: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.tuples: dict[int, tuple[tuple, tuple]] = {}
-        self.rotations: dict[int, tuple[Any, SymbolicRotation]] = {}
+        self.rotations: dict[int, tuple[Any, Any]] = {}
         self.seen: dict[int, Any] = {}
         self.names: set[str] = set()  # of attributes in the code found so far
         self.owners: dict[int, type | types.ModuleType] = {}
@@ -258,7 +258,7 @@ class _Search:
         if type(x) is np.ndarray and x.dtype in DTYPES:
             return self.arrays.setdefault(id(x), (x, x.view(ConstantArray)))[1]
         if is_single_rotation(x):
-            return self.rotations.setdefault(id(x), (x, of_scipy(x)))[1]
+            return self.rotations.setdefault(id(x), (x, constant_rotation(x)))[1]
         if isinstance(x, tuple) and len(x) <= MAX_ENTRIES and (type(x) is tuple or hasattr(x, "_fields")):
             return self._tuple(x)
         return x

@@ -36,7 +36,7 @@ def rotation_class() -> Any:
 
 def is_rotation(x: Any) -> bool:
     """Whether x is one or several rotations of scipy."""
-    return x is not None and type(x) is rotation_class()
+    return x is not None and type(x) in (base := rotation_class(), _constant_class(base))
 
 
 def is_single_rotation(x: Any) -> bool:
@@ -213,6 +213,39 @@ def of_quaternion(q: Any) -> SymbolicRotation:
     rotation = object.__new__(SymbolicRotation)
     rotation._q = list(q)
     return rotation
+
+
+def constant_rotation(rotation: Any) -> Any:
+    """A copy of one of scipy's rotations that is a SymbolicRotation while code runs with symbols."""
+    constant = _constant_class(rotation_class())(rotation.as_quat(), normalize=False)
+    constant._symbolic = of_scipy(rotation)
+    return constant
+
+
+@functools.cache
+def _constant_class(base: Any) -> Any:
+    """A subclass of scipy's class; other threads than the one that traces see that class."""
+    if base is None:
+        return None
+    own = base.__getattribute__
+
+    class ConstantRotation(base):
+        def __getattribute__(self, name):
+            return getattr(own(self, "_symbolic"), name) if on_symbols() and name[0] != "_" else own(self, name)
+
+        def __mul__(self, other):
+            return own(self, "_symbolic") * other if on_symbols() else base.__mul__(self, other)
+
+        def __rmul__(self, other):
+            return other * own(self, "_symbolic") if on_symbols() else base.__mul__(other, self)
+
+        def __pow__(self, n, modulus=None):
+            return own(self, "_symbolic") ** n if on_symbols() else base.__pow__(self, n, modulus)
+
+        def __reduce_ex__(self, protocol):
+            return functools.partial(base, normalize=False), (base.as_quat(self),)
+
+    return ConstantRotation
 
 
 def of_scipy(rotation: Any) -> SymbolicRotation:

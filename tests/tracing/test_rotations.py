@@ -1,5 +1,6 @@
 """scipy's Rotation on symbols is scipy's on numbers: values, signs of quaternions, small angles, half turns."""
 
+import copy
 import itertools
 import threading
 
@@ -187,23 +188,37 @@ def test_what_is_refused_names_the_line(name):
         outputs(REFUSED[name], np.ones((1, 4)))
 
 
+def with_constants():
+    """Results of a rotation that a module holds, in code without symbols; FIXED is read once for each."""
+    turn, vector = Rotation.from_euler("z", 0.1), [0.1, 0.2, 0.3]
+    turns = [FIXED * turn, turn * FIXED, FIXED * FIXED, FIXED**2, FIXED.inv(), copy.deepcopy(FIXED), TABLE["goal"][0]]
+    slerp = Slerp([0.0, 1.0], Rotation.concatenate([FIXED, turn]))
+    arrays = [FIXED.apply(vector), FIXED.as_rotvec(), FIXED.as_euler("zyx", degrees=True), FIXED.magnitude()]
+    return [type(x) for x in arrays], [*(x.as_quat().tolist() for x in (*turns, slerp(0.3))), *map(np.ravel, arrays)]
+
+
 def test_other_threads_and_later_code_have_scipys_class():
-    seen = []
+    seen, constants = [], []
+    expected = with_constants()
 
     def ask():
         seen.append(
             (type(R.from_euler("z", 0.1)), type(R([0.0, 0.0, 0.0, 1.0])), isinstance(FIXED, R), len(R.random(3)))
         )
+        constants.append(with_constants())
 
     def f(x):
         thread = threading.Thread(target=ask)
         thread.start()
         thread.join()
         assert R is SymbolicRotation
-        return R.from_quat(x).as_quat()
+        return (R.from_quat(x) * FIXED * TABLE["goal"][0]).as_quat()
 
     outputs(f, np.ones((1, 4)))
     assert seen
     assert {*seen} == {(Rotation, Rotation, True, 3)}
+    assert constants[0][0] == expected[0]
+    for x, y in zip(constants[0][1], expected[1], strict=True):
+        np.testing.assert_array_equal(x, y)
     assert R is Rotation is transform.Rotation
     assert type(FIXED) is type(TABLE["goal"][0]) is type(Frame.turn) is Rotation

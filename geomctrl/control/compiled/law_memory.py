@@ -298,7 +298,8 @@ def changed_leaves(path: str, before: Any, now: Any, contents: Mapping[int, Any]
         new = _by_key(now)
         if list(old) != list(new):
             raise UntraceableError(
-                f"{path} changes {length_or_order(new, old)} during a call: fill it in __init__, or return logged data as a signal"
+                f"{path} changes {length_or_order(new, old)} during a call: fill it in __init__, or return logged data as"
+                " a signal"
             )
         yield path, now, True
         for key in new:
