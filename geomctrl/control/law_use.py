@@ -1,59 +1,61 @@
-"""Detects two threads that run one law at the same time, although calls change the law."""
+"""Detects runs in two threads at the same time that use one object, although calls change it."""
 
 from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
 from geomctrl.errors import ArgumentError
-from geomctrl.tracing.code_identity import PLAIN
-from geomctrl.tracing.rotations import is_rotation
+from geomctrl.tracing.code_identity import MISSING, PLAIN
+from geomctrl.tracing.patched_numpy import members_replaced
 
+from .compiled.containers import space_of
 from .compiled.contents import content, contents_of, difference
+from .compiled.symbolic_copies import SymbolicCopies
 
-_lock = threading.Lock()
-_running: dict[int, list[_Use]] = {}  # by the id() of the law
+Changed = Callable[[], bool]
 
 
 class _Use:
-    """A law in a call of `simulate` or `simulate_many`."""
+    """The law, the plant and the monitors of a call of `simulate`, or those of `simulate_many`."""
 
-    def __init__(self, law: Any):
-        self.law, self.thread = getattr(law, "__self__", law), threading.get_ident()
-        self.contents: list[tuple[Any, Any]] | None = None  # of the law when another thread began to run it
-        self.conflict = False
+    def __init__(self, objects: Iterable[Any]):
+        self.objects = [*{id(x): x for x in objects}.values()]
+        self.thread, self.conflict = threading.get_ident(), ""
 
-    def begin(self) -> None:
-        uses = _running.setdefault(id(self.law), [])
-        if any(other.thread != self.thread for other in uses):
-            self._compare(uses)
-            contents = _contents(self.law)
-            for use in (*uses, self):
-                use.contents = contents
-        uses.append(self)
+    @functools.cached_property
+    def watched(self) -> dict[Any, tuple[str, Changed]]:
+        """What calls reach: its name, and a function that tells whether it has changed since."""
+        for _ in range(100):
+            with suppress(RuntimeError):  # the other thread changed a container at the same moment
+                return _watched(self.objects)
+        return {}
 
-    def end(self) -> None:
-        uses = _running.get(id(self.law), [])
-        if self in uses:  # else interrupted before
-            self._compare(uses)
-            uses.remove(self)
-        if not uses:
-            _running.pop(id(self.law), None)
-        elif len({use.thread for use in uses}) == 1:
-            for use in uses:
-                use.contents = None
 
-    def _compare(self, uses: list[_Use]) -> None:
-        """Record a conflict in all uses if the law has changed since two threads run it."""
-        contents = uses[0].contents
-        if contents is not None and any(_changed(x, before) for x, before in contents):
-            for use in uses:
-                use.conflict = True
+_running: list[_Use] = []
+_shared: list[tuple[_Use, _Use, list[tuple[str, Changed]]]] = []  # what two uses in different threads have in common
+
+
+def _watched(objects: list[Any]) -> dict[Any, tuple[str, Changed]]:
+    names, reached = [], [*objects]
+    with suppress(Exception):  # code that is not compiled
+        copies = SymbolicCopies()
+        for x in objects:
+            copies.of(x)
+        names = copies.external_state.named
+        reached += (x for _, x, *_ in copies.external_state.held)
+    of_names = {(id(owner), name): (name, functools.partial(_renamed, *x)) for x in names for owner, name, _ in [x]}
+    contents = contents_of(*reached)
+    return of_names | {id(x): (type(x).__name__, functools.partial(_changed, x, old)) for x, old in contents}
+
+
+def _renamed(owner: Any, name: str, before: Any) -> bool:
+    return not _same(space_of(owner).get(name, MISSING), before)
 
 
 def _changed(x: Any, before: Any) -> bool:
@@ -69,42 +71,48 @@ def _is_cached(x: Any, name: Any) -> bool:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two values are one object; a thread that traces replaces arrays by views for a moment."""
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return (a.ctypes.data, a.shape, a.strides) == (b.ctypes.data, b.shape, b.strides)
+    """Whether two values are one object, or equal constants."""
     if isinstance(a, tuple) and type(a) is type(b) and len(a) == len(b):
         return all(map(_same, a, b))
-    if is_rotation(a) and is_rotation(b):
-        return np.array_equal(a.as_quat(), b.as_quat())
     return a is b or (type(a) is type(b) and isinstance(a, PLAIN) and a == b)
 
 
-def _contents(law: Any) -> list[tuple[Any, Any]]:
-    for _ in range(100):
-        with suppress(RuntimeError):  # the other thread changed a container at the same moment
-            return contents_of(law)
-    return []
+def _begin(use: _Use) -> None:
+    for other in _running:
+        if other.thread != use.thread:
+            common = [use.watched[key] for key in use.watched.keys() & other.watched.keys()]
+            _shared.append((use, other, common))
+    _running.append(use)
+
+
+def _end(use: _Use) -> None:
+    for pair in [x for x in _shared if use in x]:
+        _shared.remove(pair)
+        changed = next((name for name, has_changed in pair[2] if has_changed()), "")
+        for x in pair[:2]:
+            x.conflict = x.conflict or changed
+    if use in _running:  # else interrupted before
+        _running.remove(use)
 
 
 @contextmanager
-def used_by_this_thread(laws: Iterable[Any]) -> Iterator[None]:
-    """Context of a call that runs these laws.
+def used_by_this_thread(objects: Iterable[Any]) -> Iterator[None]:
+    """Context of a call that runs these laws, plants and monitors.
 
-    Raises ArgumentError at its end if another thread ran one of them at the same time and the law changed meanwhile.
+    Raises ArgumentError at its end if another thread ran one of them, or something that these lead to, at the same time
+    and it changed meanwhile.
     """
-    uses = [_Use(law) for law in {id(law): law for law in laws}.values()]
+    use = _Use(objects)
     try:
-        with _lock:
-            for use in uses:
-                use.begin()
+        with members_replaced:  # not while another thread traces: it replaces members for a moment
+            _begin(use)
         yield
     finally:
-        with _lock:
-            for use in uses:
-                use.end()
-    for use in uses:
-        if use.conflict:
-            raise ArgumentError(
-                f"controller: {type(use.law).__name__} changes during its calls, and two threads ran the same object at"
-                " the same time: give each call its own, such as copy.deepcopy(controller), or use simulate_many"
-            )
+        with members_replaced:
+            _end(use)
+    if use.conflict:
+        kinds = dict.fromkeys(type(getattr(x, "__self__", x)).__name__ for x in use.objects)
+        raise ArgumentError(
+            f"{', '.join(kinds)}: {use.conflict} changes during calls, and two threads used it at the same time: give"
+            " each call its own objects, such as copy.deepcopy(controller), or use simulate_many"
+        )

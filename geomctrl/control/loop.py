@@ -95,8 +95,8 @@ def simulate(
     -----
     KeyboardInterrupt (Ctrl-C), SystemExit and similar exceptions propagate unchanged. Their attribute `run` holds the
     samples up to the interruption. Controllers, references, plants and monitors receive read-only arrays. A law that
-    changes its attributes belongs to one call at a time: threads that call `simulate` need a copy each, and those that
-    share one get an ArgumentError at the end of the run.
+    changes its attributes or globals belongs to one call at a time, and so do references, plants and monitors: threads
+    that call `simulate` need a copy each, and those that share one get an ArgumentError at the end of the run.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def run_loop(
 
     remembers = choice and control_dt is not None  # the law may have changed itself before compilation is refused
     restore = snapshot(case.plant, case.controller, watching) if choice is True or remembers else lambda: None
-    with used_by_this_thread([case.controller]):
+    with used_by_this_thread([case.controller, case.plant, *watching]):
         try:
             return run(choice)
         except UntraceableError as error:  # with "auto" also after the run, if compiled code and Python disagree

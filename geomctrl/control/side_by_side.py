@@ -91,7 +91,7 @@ def to_end(
             else:
                 waiting.setdefault(key, []).extend(group)
 
-    own = used_by_this_thread(runner.loop.controller for runner in runners)
+    own = used_by_this_thread(x for runner in runners for x in (runner.loop.controller, runner.loop.plant))
     with own, _runs_kept(runners, runs), REPLACEMENTS.with_cached_result(), _workers(threads, interrupted) as each:
         each(begin, range(0, len(runners), lanes))
         rest = [group[k : k + lanes] for group in waiting.values() for k in range(0, len(group), lanes)]

@@ -1,4 +1,4 @@
-"""One controller object in two simultaneous calls: an error if calls change it, and none otherwise."""
+"""Objects that are in two simultaneous calls: an error if calls change them, and none otherwise."""
 
 import copy
 import pickle
@@ -11,7 +11,8 @@ import pytest
 
 import geomctrl as gc
 from geomctrl.control import law_use
-from geomctrl.tracing.constant_arrays import visible_arrays
+from geomctrl.tracing.constant_arrays import ConstantArray
+from geomctrl.tracing.patched_numpy import numpy_on_symbols
 
 ROBOT = gc.models.two_link()
 REST = np.zeros(2)
@@ -70,13 +71,13 @@ def quick_switches():
     sys.setswitchinterval(interval)
 
 
-def run(law, compiled=False, progress=False, **more):
+def run(law, compiled=False, progress=False, plant=ROBOT, **more):
     options = gc.SimulationOptions(compiled=compiled)
     arguments = {"t_end": 0.3, "dt": 1e-3, "control_dt": 1e-2, "monitors": None} | more
-    return gc.simulate(ROBOT, law, REST, REST, options=options, progress=progress, **arguments)
+    return gc.simulate(plant, law, REST, REST, options=options, progress=progress, **arguments)
 
 
-def together(laws, compiled=False):
+def together(laws, compiled=False, **more):
     """The results or errors of simultaneous runs: each waits in its middle until all have begun."""
     barrier = threading.Barrier(len(laws), timeout=60.0)
 
@@ -88,7 +89,7 @@ def together(laws, compiled=False):
                 met.append(barrier.wait())
 
         try:
-            return run(law, compiled, wait)
+            return run(law, compiled, wait, **more)
         except gc.GeomctrlError as error:
             return error
 
@@ -164,11 +165,117 @@ def test_parallel_runs_count_as_one_use():
     assert all(x.success for x in runs)
 
 
-def test_a_thread_that_traces_is_no_conflict():
-    law = closure()
+class Disturbance:
+    def __init__(self):
+        self.n = 0
+
+    def __call__(self, t, q, v):
+        self.n += 1
+        return np.full((2, 6), 1e-3 * self.n)
+
+
+class Cached:
+    """A reference that stores its last result."""
+
+    def __init__(self):
+        self.last = None
+
+    def __call__(self, t):
+        self.last = np.full(2, 0.1 * t)
+        return gc.Desired(self.last, np.full(2, 0.1), np.zeros(2))
+
+
+class Tracking:
+    def __init__(self, reference):
+        self.reference = reference
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(5.0 * (self.reference(t).q - q) - 3.0 * v)
+
+
+class Largest(gc.monitors.Monitor):
+    name, description, limit = "largest", "largest |v|", 100.0
+
+    def start(self, plant, controller):
+        self.largest = 0.0
+        return True
+
+    def measure(self, sample):
+        self.largest = max(self.largest, abs(sample.v[0]))
+        return self.largest
+
+
+COUNTS = {"calls": 0}
+CALLS = 0
+
+
+def count_in_a_dict(t, q, v, z):
+    COUNTS["calls"] += 1
+    return gc.Command(1e-3 * COUNTS["calls"] - q - v)
+
+
+def count(t, q, v, z):
+    global CALLS
+    CALLS += 1
+    return gc.Command(1e-3 * CALLS - q - v)
+
+
+class InClass:
+    calls = 0
+
+    def __call__(self, t, q, v, z):
+        InClass.calls += 1
+        return gc.Command(1e-3 * self.calls - q - v)
+
+
+def damping(t, q, v, z):
+    return gc.Command(KP @ (0.3 - q) - 3.0 * v)
+
+
+def laws_around(law):
+    """Two laws that call another one."""
+    return [lambda t, q, v, z: gc.Command(2.0 * law(t, q, v, z).tau) for _ in range(2)]
+
+
+PLANT, REFERENCE, MONITOR = gc.Plant(ROBOT, f_ext=Disturbance()), Cached(), Largest()
+
+
+@pytest.mark.parametrize(
+    ("laws", "more", "name"),
+    [
+        ([damping, Without()], {"plant": PLANT}, "Disturbance"),
+        ([Tracking(REFERENCE), Tracking(REFERENCE)], {}, "Cached"),
+        ([damping, Without()], {"monitors": [MONITOR]}, "Largest"),
+        (laws_around(count_in_a_dict), {}, "dict"),
+        (laws_around(count), {}, "CALLS"),
+        ([InClass(), InClass()], {}, "calls"),
+    ],
+    ids=["disturbance", "reference", "monitor", "global dict", "global number", "class"],
+)
+def test_memory_outside_of_the_laws_is_an_error_in_both(laws, more, name):
+    for error in together(laws, **more):
+        assert isinstance(error, gc.ArgumentError)
+        assert f"{name} changes during calls, and two threads used it" in str(error)
+
+
+def test_environments_without_memory_may_be_shared():
+    plant, reference = gc.Plant(ROBOT, friction=gc.Friction(viscous=0.1)), gc.references.hold(ROBOT, [0.3, 0.1])
+    laws = [Tracking(reference), Tracking(reference), Integrator(), Integrator(), damping]
+    assert all(x.success for x in together(laws, plant=plant, monitors="default"))
+
+
+def test_a_run_that_ends_while_a_thread_traces_waits():
+    law, ended = closure(), threading.Event()
+
+    def end():
+        other.__exit__(None, None, None)
+        ended.set()
+
     with ThreadPoolExecutor(1) as pool, law_use.used_by_this_thread([law]):
         other = law_use.used_by_this_thread([law])
         pool.submit(other.__enter__).result()
-        with visible_arrays([law]):
-            assert type(law.__closure__[0].cell_contents) is not np.ndarray
-            pool.submit(other.__exit__, None, None, None).result()
+        with numpy_on_symbols(roots=[law]):
+            assert isinstance(law.__closure__[0].cell_contents, ConstantArray)
+            end_of_run = pool.submit(end)
+            assert not ended.wait(0.05)
+        end_of_run.result()

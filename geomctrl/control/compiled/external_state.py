@@ -92,8 +92,8 @@ class ExternalState:
         self._seen: dict[int, int] = {}
         self.reached: list[Any] = []  # all visited objects; copied functions without their data
         self._attributes = set(CONTRACT_ATTRIBUTES)  # names of attributes that the visited code uses
-        self._named: list[tuple[Any, str, Any]] = []
-        self._held: list[tuple[str, Any, Any, bool]] = []  # name, object, its contents or (if True) its attributes
+        self.named: list[tuple[Any, str, Any]] = []
+        self.held: list[tuple[str, Any, Any, bool]] = []  # name, object, its contents or (if True) its attributes
         self._owners: dict[int, Any] = {}  # classes and modules
         self._libraries: dict[int, types.ModuleType] = {}
         self._known: dict[int, frozenset[str]] = {}  # names in the owners before the first call
@@ -126,7 +126,7 @@ class ExternalState:
     def restored(self) -> str:
         """Restore everything that has changed since `begin`; return the first changed name, "" if there is none."""
         changed = ""
-        for owner, name, value in self._named:
+        for owner, name, value in self.named:
             if space_of(owner).get(name, MISSING) is not value:
                 changed = changed or name
                 set_member(owner, name, value)
@@ -137,7 +137,7 @@ class ExternalState:
                     delattr(owner, name)
                 elif name in CREATED:
                     delattr(owner, name)
-        for name, x, before, attributes in self._held:
+        for name, x, before, attributes in self.held:
             if differs(x, before, attributes):
                 changed = changed or name
                 set_attributes(x, before) if attributes else put_back(x, before)
@@ -167,7 +167,7 @@ class ExternalState:
             value = space_of(owner)[name]
             if name in CREATED and (not value or name == "__slotnames__"):
                 continue
-            self._named.append((owner, name, value))
+            self.named.append((owner, name, value))
             if isinstance(owner, type) and CACHE in (type(value), type(getattr(value, "__func__", None))):
                 raise UntraceableError(
                     f"{owner.__name__}.{name} is cached by functools, which keeps its arguments: cache a function of"
@@ -245,9 +245,9 @@ class ExternalState:
             self._copied_functions.remove(id(x))
             self.reached.append(x)
         for other, cell in zip(x.__code__.co_freevars, x.__closure__ or ()):
-            self._held.append((other, cell, in_cell(cell), False))
+            self.held.append((other, cell, in_cell(cell), False))
             self._visit(in_cell(cell), other)
-        self._held.append((name, x.__dict__, dict(x.__dict__), False))
+        self.held.append((name, x.__dict__, dict(x.__dict__), False))
         for other, value in x.__dict__.items():
             self._visit(value, f"{name}.{other}")
         self._visit(x.__defaults__, f"{name}.__defaults__")
@@ -272,14 +272,14 @@ class ExternalState:
 
     def _loaded(self, other: str, space: dict[str, Any], name: str) -> None:
         if other in space:
-            self._named.append((space, other, space[other]))
+            self.named.append((space, other, space[other]))
             self._visit(space[other], other)
         elif other in IMPURE:
             raise UntraceableError(f"{name} calls {other}: it may change or read data outside of the law")
         elif other in DYNAMIC_LOOKUPS:
             self._attributes.add(other)
         else:
-            self._named.append((space, other, MISSING))
+            self.named.append((space, other, MISSING))
             own = vars(builtins).get(other, MISSING)
             self.signature.append((other, identity(own)))
             self.reached.append(own)
@@ -353,7 +353,7 @@ class ExternalState:
             self._several(name, kind, underlying(x))
         elif issubclass(kind, (*CONTAINERS, np.random.Generator)):
             content = content_of(x)
-            self._held.append((name, x, content, False))
+            self.held.append((name, x, content, False))
             self._several(name, kind, *values_in(x, content))
             self._own_attributes(x, name)
         elif issubclass(kind, (tuple, frozenset)):
@@ -373,7 +373,7 @@ class ExternalState:
         """Visit the attributes and the class of an object of a user's class, or of a table."""
         if _has_attributes(type(x)):
             attributes = attributes_of(x)
-            self._held.append((name, x, attributes, True))
+            self.held.append((name, x, attributes, True))
             self._several(name, type(x), *attributes, *attributes.values())
             self._class(type(x), name)
 

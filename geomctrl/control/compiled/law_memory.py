@@ -297,9 +297,9 @@ def changed_leaves(path: str, before: Any, now: Any, contents: Mapping[int, Any]
         old = old if isinstance(old, dict) else _by_key(old)
         new = _by_key(now)
         if list(old) != list(new):
+            change = length_or_order(new, old)
             raise UntraceableError(
-                f"{path} changes {length_or_order(new, old)} during a call: fill it in __init__, or return logged data as"
-                " a signal"
+                f"{path} changes {change} during a call: fill it in __init__, or return logged data as a signal"
             )
         yield path, now, True
         for key in new:
