@@ -20,8 +20,8 @@ from geomctrl.tracing.untraceable import UntraceableError
 
 from .compiled.choice import say
 from .compiled.contents import snapshot
+from .compiled.law_use import used_by_this_thread
 from .contracts import Controller
-from .law_use import used_by_this_thread
 from .loop_runner import Case, LoopRunner, in_a_loop
 from .monitors import Monitor
 from .monitors.chosen import monitor_list

@@ -22,10 +22,10 @@ from geomctrl.tracing.untraceable import UntraceableError
 from .compiled.choice import FittedTrace
 from .compiled.comparison import SIDE_BY_SIDE, WHOLE, Comparison, Extent
 from .compiled.external_state import REPLACEMENTS
+from .compiled.law_use import used_by_this_thread
 from .compiled.machine import SAMPLE, STEP, Machine, turn
 from .compiled.traced_loop import TracedLoop
 from .group_members import alone, completed, in_python, run_of, trace_of
-from .law_use import used_by_this_thread
 from .loop_runner import CHUNK_STEPS, LoopRunner, in_a_loop
 from .on_gpu import MAX_RUNS, GpuGroup
 from .options import Gpu

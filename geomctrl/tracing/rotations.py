@@ -140,7 +140,8 @@ def _composed(p: list[Any], q: list[Any]) -> list[Any]:
     ]
 
 
-def _all_or_none(condition: Any, a: list[Any], b: list[Any]) -> list[Any]:
+def choose_quaternion(condition: Any, a: list[Any], b: list[Any]) -> list[Any]:
+    """The numbers of a where the condition holds, else those of b."""
     return [where(condition, x, y) for x, y in zip(a, b)]
 
 
@@ -166,7 +167,7 @@ def from_matrix(matrix, *, assume_valid=False):
     best, q = largest[0]
     for value, other in [*largest[1:], (trace, chosen)]:
         better = relation("lt", best, value)
-        best, q = where(better, value, best), _all_or_none(better, other, q)
+        best, q = where(better, value, best), choose_quaternion(better, other, q)
     return _normalized(q)
 
 
@@ -352,7 +353,7 @@ class SymbolicRotation(metaclass=_OfScipy):
         for first in (y, x, w):
             below, zero = relation("lt", first, 0.0), relation("eq", first, 0.0)
             negative = invert(both(invert(below), invert(both(zero, negative))))
-        return _all_or_none(negative, [-x for x in self._q], self._q)
+        return choose_quaternion(negative, [-x for x in self._q], self._q)
 
     def _rows(self) -> list[list[Any]]:
         x, y, z, w = self._q
@@ -400,20 +401,3 @@ def _within_pi(x: Any) -> Any:
 
 def _array(values: list[Any], *shape: int) -> Any:
     return symbol_array(values, shape).view(SymbolArray)
-
-
-def slerp(self: Any, times: Any) -> SymbolicRotation:
-    """A call of scipy's Slerp while user code runs with symbols."""
-    if np.ndim(times):
-        raise UntraceableError(f"Slerp can be traced for single times only{caller()}")
-    t, knots = entries(times).item(), self.times.tolist()
-    start, delta = knots[0], knots[1] - knots[0]
-    q, r = self.rotations.as_quat().tolist(), self.rotvecs.tolist()
-    turn, first = r[0], q[0]
-    for k in range(1, len(r)):
-        later = relation("lt", knots[k], t)
-        start, delta = where(later, knots[k], start), where(later, knots[k + 1] - knots[k], delta)
-        turn, first = _all_or_none(later, r[k], turn), _all_or_none(later, q[k], first)
-    require(both(relation("le", knots[0], t), relation("le", t, knots[-1])))  # otherwise scipy raises
-    part = (t - start) / delta
-    return of_quaternion(first) * of_quaternion(from_rotvec([part * x for x in turn]))

@@ -21,7 +21,7 @@ from .arrays import SymbolArray, has_symbols, operand, symbol_array
 from .choices import entries
 from .operators import modulo
 from .requirements import require
-from .rotations import slerp
+from .rotations import SymbolicRotation, choose_quaternion, from_rotvec, of_quaternion
 from .symbols import UntraceableError, both, caller, invert, is_symbol, relation, where
 
 MAX_CHOICES = 4096  # coefficients times pieces that may be selected
@@ -168,6 +168,23 @@ def _on_grid(self: Any, xi: Any, method: Any = None) -> Any:
 
     rows = points.reshape(-1, len(grid)).tolist()
     return symbol_array([y for row in rows for y in at(row)], (*points.shape[:-1], *shape)).view(SymbolArray)
+
+
+def slerp(self: Any, times: Any) -> SymbolicRotation:
+    """A call of scipy's Slerp while user code runs with symbols."""
+    if np.ndim(times):
+        raise UntraceableError(f"Slerp can be traced for single times only{caller()}")
+    t, knots = entries(times).item(), self.times.tolist()
+    start, delta = knots[0], knots[1] - knots[0]
+    q, r = self.rotations.as_quat().tolist(), self.rotvecs.tolist()
+    turn, first = r[0], q[0]
+    for k in range(1, len(r)):
+        later = relation("lt", knots[k], t)
+        start, delta = where(later, knots[k], start), where(later, knots[k + 1] - knots[k], delta)
+        turn, first = choose_quaternion(later, r[k], turn), choose_quaternion(later, q[k], first)
+    require(both(relation("le", knots[0], t), relation("le", t, knots[-1])))  # otherwise scipy raises
+    part = (t - start) / delta
+    return of_quaternion(first) * of_quaternion(from_rotvec([part * x for x in turn]))
 
 
 CALLED = {

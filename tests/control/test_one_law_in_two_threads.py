@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import geomctrl as gc
-from geomctrl.control import law_use
+from geomctrl.control.compiled import law_use
 from geomctrl.tracing.constant_arrays import ConstantArray
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 

@@ -68,7 +68,7 @@ LIBRARY = (np.ufunc, np.dtype, type(np.where), re.Pattern, types.GenericAlias, t
 OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity", "joints", "frames"}
 NUMERICAL = ("arguments", "lie", "integrators", "mechanism", "terms", "papers", "robot", "constrained", "motion")
 CALLED = [f"geomctrl.{name}" for name in (*NUMERICAL, "control", "controllers")]  # packages that laws may call
-NOT_CALLED = ("compiled", "group_members", "law_use", "loop", "loop_runner", "many", "side_by_side")  # by laws
+NOT_CALLED = ("compiled", "group_members", "loop", "loop_runner", "many", "side_by_side")  # by laws
 RUNNERS = tuple(f"geomctrl.control.{name}" for name in NOT_CALLED)
 REPLACEMENTS = Replacements(*CALLED, without=RUNNERS)
 

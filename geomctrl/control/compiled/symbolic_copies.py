@@ -25,13 +25,11 @@ from geomctrl.tracing.code_identity import (
     attributes_of,
     identity,
     is_own_class,
-    is_own_function,
     plain_value,
     set_attributes,
 )
 from geomctrl.tracing.constant_arrays import visible
 from geomctrl.tracing.patched_numpy import replacement_of
-from geomctrl.tracing.rebinding import empty_cells, rebind
 from geomctrl.tracing.rotations import is_single_rotation, of_quaternion
 from geomctrl.tracing.symbols import UntraceableError, as_numpy, as_python, is_symbol
 from geomctrl.tracing.type_tests import refuse_identity
@@ -49,6 +47,7 @@ from .containers import (
     underlying,
 )
 from .contents import LAW, SideEffectError, content, difference, put_back, require_overwritten
+from .copies_of_functions import copy_of_function, copy_of_method, copy_of_partial
 from .external_state import LIBRARY, MAX_THINGS, PRINTED, ExternalState
 from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
 from .robot_numbers import copy_of_robot
@@ -325,42 +324,6 @@ class SymbolicCopies:
             clone[key] = self.of(value, f"{path}[{key!r}]")
         return self._done(clone, path)
 
-    def _function(self, x: types.FunctionType, path: str) -> Any:
-        self._roots.append((x, path))
-        if not is_own_function(x) or not (x.__closure__ or x.__defaults__ or x.__kwdefaults__ or x.__dict__):
-            return self._opaque(x, path)
-        self._copied_functions.append(x)
-        cells = empty_cells(x)
-        clone = self._begin(x, rebind(x, closure=cells), identity(x.__code__))
-        clone.__defaults__ = self.of(x.__defaults__, f"{path}.__defaults__")
-        clone.__kwdefaults__ = self.of(x.__kwdefaults__, f"{path}.__kwdefaults__")
-        for name, cell, original in zip(x.__code__.co_freevars, cells, x.__closure__ or ()):
-            try:
-                cell.cell_contents = self.of(original.cell_contents, f"{path}.{name}")
-            except ValueError:  # empty cell
-                continue
-        self._own_dict(clone, x, path)
-        return self._done(clone, path)
-
-    def _own_dict(self, clone: Any, x: Any, path: str) -> None:
-        """Copy the attributes of a function or partial function."""
-        self.signature.append(tuple(x.__dict__))
-        for name, value in x.__dict__.items():
-            clone.__dict__[name] = self.of(value, f"{path}.__dict__[{name!r}]")
-        self._done(clone.__dict__, f"{path}.__dict__")
-
-    def _method(self, x: types.MethodType, path: str) -> Any:
-        self._roots.append((x.__func__, path))
-        return types.MethodType(x.__func__, self.of(x.__self__, path))
-
-    def _partial(self, x: functools.partial, path: str) -> Any:
-        function, args = (self.of(getattr(x, y), f"{path}.{y}") for y in ("func", "args"))
-        options = {name: self.of(value, f"{path}.keywords[{name!r}]") for name, value in x.keywords.items()}
-        clone = self._begin(x, functools.partial(function, *args, **options), tuple(options))
-        self._done(clone.keywords, f"{path}.keywords")
-        self._own_dict(clone, x, path)
-        return clone
-
     def _proxy(self, x: types.MappingProxyType, path: str) -> Any:
         shown = self.of(underlying(x), path)
         return self._begin(x, types.MappingProxyType(shown)) if isinstance(shown, dict) else self._unknown(x, path)
@@ -428,9 +391,9 @@ MAKERS: dict[type, Callable[[SymbolicCopies, Any, str], Any]] = {
     list: SymbolicCopies._list,
     deque: SymbolicCopies._list,
     tuple: SymbolicCopies._tuple,
-    types.FunctionType: SymbolicCopies._function,
-    types.MethodType: SymbolicCopies._method,
-    functools.partial: SymbolicCopies._partial,
+    types.FunctionType: copy_of_function,
+    types.MethodType: copy_of_method,
+    functools.partial: copy_of_partial,
     types.MappingProxyType: SymbolicCopies._proxy,
     np.random.Generator: SymbolicCopies._generator,
     **dict.fromkeys((dict, defaultdict, OrderedDict, Counter), SymbolicCopies._dict),

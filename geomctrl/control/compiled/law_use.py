@@ -14,9 +14,9 @@ from geomctrl.errors import ArgumentError
 from geomctrl.tracing.code_identity import MISSING, PLAIN
 from geomctrl.tracing.patched_numpy import members_replaced
 
-from .compiled.containers import space_of
-from .compiled.contents import content, contents_of, difference
-from .compiled.symbolic_copies import SymbolicCopies
+from .containers import space_of
+from .contents import content, contents_of, difference
+from .symbolic_copies import SymbolicCopies
 
 Changed = Callable[[], bool]
 
