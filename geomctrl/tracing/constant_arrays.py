@@ -13,8 +13,9 @@ import sys
 import threading
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from .selected import refresh
 from .symbols import UntraceableError, caller
 
 DTYPES = {np.dtype(float), np.dtype(np.int64), np.dtype(bool)}
+FUNCTIONS = types.BuiltinFunctionType, np.ufunc, type(np.sum)
 MAX_ENTRIES = 1000  # length of the longest container that is searched for arrays
 MAX_SEARCHED = 20_000  # number of objects that are searched for arrays
 
@@ -130,9 +132,12 @@ class _Place(NamedTuple):
 
 
 @contextmanager
-def visible_arrays(roots: Iterable[Any]) -> Iterator[None]:
-    """Context in which the arrays that the code of these functions and classes reaches by name are constant arrays."""
-    search = _Search(roots)
+def visible_arrays(roots: Iterable[Any], functions: Mapping[Any, Any] = MappingProxyType({})) -> Iterator[None]:
+    """Context in which the arrays that the code of these functions and classes reaches by name are constant arrays.
+
+    functions: replacements of functions in the containers that the code reaches.
+    """
+    search = _Search(roots, functions)
     _tracing.append(threading.get_ident())
     try:
         for place in search.places:
@@ -155,7 +160,8 @@ class _Search:
     Globals, and attributes of classes and modules, are searched if code names them.
     """
 
-    def __init__(self, roots: Iterable[Any]):
+    def __init__(self, roots: Iterable[Any], functions: Mapping[Any, Any]):
+        self.functions = functions
         self.places: list[_Place] = []
         self.arrays: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.tuples: dict[int, tuple[tuple, tuple]] = {}
@@ -257,6 +263,8 @@ class _Search:
     def _replaced(self, x: Any) -> Any:
         if type(x) is np.ndarray and x.dtype in DTYPES:
             return self.arrays.setdefault(id(x), (x, x.view(ConstantArray)))[1]
+        if isinstance(x, FUNCTIONS):
+            return self.functions.get(x, x)
         if is_single_rotation(x):
             return self.rotations.setdefault(id(x), (x, constant_rotation(x)))[1]
         if isinstance(x, tuple) and len(x) <= MAX_ENTRIES and (type(x) is tuple or hasattr(x, "_fields")):

@@ -384,7 +384,10 @@ for _kind, _what in ((Symbol, "a symbol"), (Condition, "a condition")):
         setattr(_kind, _name, leak(_what, _how))
 _AS_INDEX = leak("a condition", "is used as an index: write `a if condition else b` or np.where")
 setattr(Condition, "__index__", _AS_INDEX)  # noqa: B010 (declared nowhere)
-_HINT = "is used as a number{}: its value is unknown while the code is traced; numpy and math can be traced"
+_HINT = (
+    "is used as a number{}: its value is unknown while the code is traced; functions of numpy and math can be traced,"
+    " float() and int() unless the module tests `is float` or `is int`: write isinstance(x, float)"
+)
 
 
 def _no_number(self: Any) -> Any:

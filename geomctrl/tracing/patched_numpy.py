@@ -83,7 +83,7 @@ def numpy_on_symbols(*spaces: dict[str, Any], roots: Iterable[Any] = ()) -> Iter
                 space[name] = replacement
             for space, name in added:
                 space[name] = builtin[name]
-            with visible_arrays(roots):
+            with visible_arrays(roots, replacements | {max: builtin["max"], min: builtin["min"]}):
                 yield
         finally:
             for space, name, value, replacement in places:
