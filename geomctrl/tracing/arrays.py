@@ -134,6 +134,9 @@ class SymbolArray(TracedArray):
     def argmin(self, axis=None):
         return np.argmin(self, axis=axis)
 
+    def argsort(self, axis=-1, kind=None, *, stable=None):
+        return np.argsort(self, axis, kind, **({} if stable is None else {"stable": stable}))
+
     def round(self, decimals=0):
         return np.round(self, decimals)
 
@@ -199,7 +202,7 @@ def _numpy_number(x: Any) -> Any:
 
 SymbolArray.ravel, SymbolArray.flatten = map(in_known_order, ("ravel", "flatten"))  # pyright: ignore
 REFUSED = {
-    **dict.fromkeys(("sort", "argsort", "partition", "argpartition"), "is ordered"),
+    **dict.fromkeys(("sort", "partition", "argpartition"), "is ordered in place: write x = np.sort(x)"),
     **dict.fromkeys(("nonzero", "choose", "compress", "put", "setfield", "getfield", "byteswap"), "needs values"),
     **dict.fromkeys(("tobytes", "tofile", "dump", "dumps", "__bytes__", "__buffer__"), "is used as bytes"),
     **dict.fromkeys(("__str__", "__repr__", "__format__"), "is written as text"),

@@ -36,7 +36,7 @@ from .choices import (
 )
 from .dtypes import dtype_of, refuse_common
 from .operators import number_of, rounded
-from .ordering import median, quantile, sort
+from .ordering import argsort, median, quantile, sort
 from .requirements import require
 from .selected import refresh
 from .symbols import (
@@ -120,12 +120,13 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return symbolic(d * (y[..., 1:] + y[..., :-1]) / 2.0).sum(axis=-1)
 
 
-def gradient(f: Any, *spacing: Any) -> Any:
+def gradient(f: Any, *spacing: Any, axis: Any = None) -> Any:
     f, h = symbolic(f), spacing[0] if spacing else 1.0
-    if f.ndim != 1 or len(spacing) > 1 or np.ndim(h):
-        refused("np.gradient can be traced only in one dimension with uniform spacing")
+    if (f.ndim != 1 and axis is None) or np.ndim(axis) or len(spacing) > 1 or np.ndim(h):
+        refused("np.gradient can be traced only along one axis with uniform spacing")
+    f = np.moveaxis(f, axis or 0, 0)
     inner = (f[2:] - f[:-2]) / (2.0 * h)
-    return np.concatenate([(f[1:2] - f[:1]) / h, inner, (f[-1:] - f[-2:-1]) / h])
+    return np.moveaxis(np.concatenate([(f[1:2] - f[:1]) / h, inner, (f[-1:] - f[-2:-1]) / h]), 0, axis or 0)
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2.0 * np.pi) -> Any:
@@ -219,6 +220,8 @@ NUMPY: dict[Any, Callable[..., Any]] = {
     np.min: amin,
     np.ptp: ptp,
     np.sort: sort,
+    np.argsort: argsort,
+    np.copyto: lambda dst, src: dst.__setitem__(..., src),
     np.median: median,
     np.quantile: quantile,
     np.percentile: lambda a, q, axis=None, method="linear": quantile(a, np.true_divide(q, 100.0), axis, method),

@@ -1,7 +1,8 @@
-"""numpy functions that order numbers: sort, median, quantiles."""
+"""numpy functions that order numbers: sort, argsort, median, quantiles."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from .arrays import sum_from_zero
 from .choices import each, entries, refused, symbolic
 from .dtypes import CAST
-from .symbols import both, invert, is_symbol, relation, where
+from .requirements import require
+from .symbols import INT64, add, both, invert, is_symbol, relation, where, with_kind
 
 
 def sort(a: Any) -> Any:
@@ -25,6 +27,31 @@ def sort(a: Any) -> Any:
             swap = invert(both(invert(relation("lt", b, a)), invert(first_is_nan)))
             x[k], x[k + 1] = where(swap, b, a), where(swap, a, b)
     return np.array(x, object)
+
+
+def argsort(a: Any, axis: int = -1, kind: str | None = None, *, stable: bool | None = None) -> Any:
+    """The indices that sort numbers along one axis.
+
+    There is no result with nan. Equal numbers need kind="stable", since otherwise their order depends on the processor.
+    """
+    x = entries(a).tolist()
+    if np.ndim(a) != 1 or len(x) > MAX_SORTED:
+        refused(f"np.argsort can be traced only along one axis of at most {MAX_SORTED} numbers")
+    places: list[Any] = [0.0] * len(x)
+    for j, k in itertools.combinations(range(len(x)), 2):
+        swapped, in_order = (
+            relation("lt", x[k], x[j]),
+            relation("lt" if kind != "stable" and not stable else "le", x[j], x[k]),
+        )
+        require(invert(both(invert(swapped), invert(in_order))))
+        places[j], places[k] = add(places[j], where(swapped, 1.0, 0.0)), add(places[k], where(swapped, 0.0, 1.0))
+    out = np.empty(len(x), object)
+    for place in range(len(x)):
+        index: Any = 0.0
+        for k in range(1, len(x)):
+            index = where(relation("eq", places[k], float(place)), float(k), index)
+        out[place] = with_kind(index, INT64) if is_symbol(index) else int(index)
+    return out
 
 
 def median(a: Any, axis: Any = None) -> Any:

@@ -165,9 +165,16 @@ TRACED = {
     "142 median": lambda q, v: [np.median(q), np.median(v[:3]), *np.median([q, v, v, 2 * q, q - v], axis=0)],
     "143 least squares": lambda q, v: np.linalg.lstsq(K, q, rcond=None)[0],
     "144 a place in a table": lambda q, v: np.append(TABLE_Y, q)[np.searchsorted(TABLE_X, v)],
+    "145 argsort": lambda q, v: (
+        q[np.argsort(v, kind="stable")] + np.argsort(-q, stable=True) * v[q.argsort(-1, "stable")]
+    ),
+    "146 gradient along an axis": lambda q, v: (
+        np.gradient(np.outer(q, v), 0.1, axis=1) + np.gradient([q, v, q], axis=0)[1]
+    ),
+    "147 copyto": lambda q, v: _copied(q, v),
 }
 REFUSED = {
-    "argsort": lambda q, v: q[np.argsort(v)],
+    "argsort along two axes": lambda q, v: np.argsort(np.outer(q, v), axis=0).ravel(),
     "percentile": lambda q, v: [np.percentile(q, 50.0, method="nearest")],
     "eigh": lambda q, v: np.linalg.eigh(np.outer(q, q) + K)[1].ravel(),
     "svd": lambda q, v: np.linalg.svd(np.outer(q, v))[1],
@@ -185,6 +192,13 @@ def _in_place(q, v):
     x[1:] *= 2.0
     x -= 0.5
     return x
+
+
+def _copied(q, v):
+    x, y = q.copy(), np.zeros((2, 4))
+    np.copyto(x, 0.5 * x + v)
+    np.copyto(y, x)
+    return y - q
 
 
 def _masked(q):
@@ -244,3 +258,14 @@ def test_products_are_rounded_before_they_are_added():
     x = np.random.default_rng(0).uniform(0.1, 2.0, (200, 1)).repeat(2, axis=1)
     found, _ = outputs(lambda x: [np.sqrt(x[0] * x[0] - x[1] * x[1]), x[0] * x[1] - x[1] * x[1]], x)
     assert not found.any()
+
+
+def test_the_order_of_equal_numbers_is_not_guessed():
+    """numpy sorts with instructions that differ between processors; without kind="stable" there is no result."""
+    rows = np.array([[0.3, -0.2, 1.0], [1.0, 0.3, 1.0], [0.0, -0.0, 1.0], [np.nan, 0.2, 0.1], [np.inf, -np.inf, 0.0]])
+    found, good = outputs(lambda x: np.argsort(x) + 0.0, rows)
+    np.testing.assert_array_equal(good, [True, False, False, False, True])
+    np.testing.assert_array_equal(found[good], np.argsort(rows[good], axis=1))
+    found, good = outputs(lambda x: np.argsort(x, kind="stable") + 0.0, rows)
+    np.testing.assert_array_equal(good, [True, True, True, False, True])
+    np.testing.assert_array_equal(found[good], np.argsort(rows[good], axis=1, kind="stable"))
