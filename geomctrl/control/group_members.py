@@ -9,6 +9,7 @@ from geomctrl.errors import SimulationError
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .compiled.choice import FittedTrace, known_trace, say
+from .compiled.law_memory import MemoryLengthError
 from .loop_runner import LoopRunner, in_a_loop
 from .run import Run
 
@@ -21,6 +22,8 @@ def trace_of(runner: LoopRunner, choice: bool | str) -> FittedTrace | None:
         return None
     try:
         return known_trace(runner.loop, runner.record.watchers, runner.strict)
+    except MemoryLengthError:  # alone, it fills its buffers first
+        return None
     except UntraceableError as error:
         if choice is True:
             raise

@@ -25,6 +25,7 @@ from .closed_loop import Loop
 from .compiled.choice import FittedTrace, machine_for
 from .compiled.comparison import Comparison, fill_work_buffers, spread_rows
 from .compiled.lane_memory import LaneMemory
+from .compiled.law_memory import MemoryLengthError
 from .compiled.machine import SAMPLE, STEP, Machine
 from .contracts import Controller, evaluated_once
 from .monitors import VIOLATED, Finding, Monitor
@@ -37,6 +38,7 @@ from .wrenches import SWITCH_TOLERANCE
 
 CHUNK_STEPS = 1024  # steps per call of compiled code (milliseconds), between which interrupts and progress are handled
 PYTHON_CHUNK_STEPS = 64  # steps in Python between two progress reports
+FILLING = 1, 2, 4, 8, 16, 32, 0  # samples in Python between attempts to trace a law that fills its buffers
 MAX_STOPS, STOP_INTERVAL = 20, 10  # compiled code is abandoned after so many stops, each within so few steps
 
 
@@ -224,8 +226,19 @@ class LoopRunner:
     # --- compiled ------------------------------------------------------------------------------------------------
 
     def machine_chosen(self, choice: bool | str) -> Machine | None:
-        self.compiled_for, steps = self.loop.now, self.n_steps * self.pieces
-        chosen = machine_for(self.loop, self.record, choice, self.strict, steps, self.times)
+        """The machine for the rest of the run; Python takes some samples first if the law still fills its buffers."""
+        steps, chosen = self.n_steps * self.pieces, None
+        for samples in FILLING:
+            self.compiled_for, last = self.loop.now, not samples or self.done
+            try:
+                chosen = machine_for(self.loop, self.record, choice, self.strict, steps, self.times, last)
+                break
+            except MemoryLengthError:
+                if last:
+                    raise
+            with self.explained():
+                for _ in range(min(samples * self.loop.hold, self.n_steps - self.k)):
+                    self.in_python()
         machine, self.comparison, self.known_trace = chosen or (None, None, None)
         return machine
 

@@ -6,7 +6,7 @@ The states of the run, and all that the law holds at the end, are compared with 
 import functools
 import types
 import warnings
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import NamedTuple
 
 import numpy as np
@@ -95,7 +95,18 @@ def of_mode(m, t, q):
     return (1.0 if m[0].name == "slow" else 2.0) * m[0].count * np.ones(2)
 
 
+def averaged(m, t, q):
+    window, times, all_of_it = m
+    window.append(q.copy())
+    times.append(t)
+    if len(window) < 2:
+        return np.zeros(2)
+    all_of_it[:] = [*all_of_it, q[0]][-12:]
+    return (window[-1] - window[0]) / (times[-1] - times[0]) + sum(all_of_it) / len(all_of_it)
+
+
 FOLLOWED = {
+    "buffers that fill": (lambda: (deque(maxlen=6), deque(maxlen=4), []), averaged),
     "attributes of a function": (counting, lambda m, t, q: m(q)),
     "a partial function in two places": (partial, of_partial),
     "a read-only view of a dict": (view, of_view),
@@ -115,7 +126,7 @@ def held(m):
         return "method", held(m.__self__.__dict__)
     if isinstance(m, (dict, types.MappingProxyType)):
         return type(m), [(key, held(x)) for key, x in m.items()]
-    if isinstance(m, (list, tuple)):
+    if isinstance(m, (list, tuple, deque)):
         return type(m), [held(x) for x in m]
     return type(m), np.round(m, 9).tolist() if isinstance(m, (float, np.ndarray)) else m
 
@@ -129,6 +140,28 @@ def test_memory_is_followed(name, compiled):
     np.testing.assert_allclose(q, expected, rtol=0.0, atol=1e-12)
     assert held(laws[1].m) == held(laws[0].m)
     np.testing.assert_allclose(run(laws[1], compiled), run(laws[0], False), rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("samples", [1, 3, 9, 200])
+def test_a_buffer_that_fills_is_as_in_python_however_long_the_run(samples):
+    """Up to the end of the run, and in runs side by side; what grows for ever is refused."""
+    options = {"dt": 1e-3, "control_dt": 1e-2, "monitors": None}
+
+    def all_runs(compiled):
+        laws = [Law((deque(maxlen=8), deque(maxlen=k), []), averaged) for k in (2, 3, 4)]
+        chosen = gc.SimulationOptions(compiled=compiled)
+        runs = gc.simulate_many(ARM, laws, [0.3, -0.2], [0.0, 0.1], 1e-2 * samples, **options, options=chosen)
+        return [x.q for x in runs], [held(law.m) for law in laws]
+
+    (expected, memory), (q, found) = all_runs(False), all_runs("auto")
+    np.testing.assert_allclose(q, expected, rtol=0.0, atol=1e-12)
+    assert found == memory
+    log = Law([], lambda m, t, q: m.append(t) or np.zeros(2))
+    with pytest.raises(UntraceableError, match="changes its length"):
+        gc.simulate(
+            ARM, log, [0.3, -0.2], [0, 0], 1e-2 * samples, **options, options=gc.SimulationOptions(compiled=True)
+        )
+    assert log.m == []
 
 
 def moved(m, t, q):

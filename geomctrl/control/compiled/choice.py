@@ -18,7 +18,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 
 from . import stored_traces
 from .comparison import Comparison
-from .law_memory import Cell, covering
+from .law_memory import Cell, MemoryLengthError, covering
 from .loop_parts import LoopParts, copied_parts, law_of
 from .machine import Machine
 from .settling import trace_loop
@@ -33,6 +33,7 @@ class TraceRefusal(NamedTuple):
     """The reason why a loop can not be traced."""
 
     reason: str
+    kind: type[UntraceableError]
 
 
 _lock = threading.Lock()
@@ -70,12 +71,19 @@ def _kind(law: Any) -> tuple[type, type]:
 
 
 def machine_for(
-    loop: Any, record: Any, compiled: bool | str, strict: bool, steps: float, times: tuple[float, float, float]
+    loop: Any,
+    record: Any,
+    compiled: bool | str,
+    strict: bool,
+    steps: float,
+    times: tuple[float, float, float],
+    last: bool = True,
 ) -> tuple[Machine, Comparison, FittedTrace] | None:
     """The machine for a loop after its first sample, compared with Python; None if the loop runs in Python.
 
     steps: approximate number in the run. times: current time, end time, sampling period of the law. Raises
-    UntraceableError if `compiled` is True and the loop can not be traced, or if Python computes something else.
+    UntraceableError if `compiled` is True and the loop can not be traced, or if Python computes something else; if this
+    attempt is not the last one, MemoryLengthError while the law fills its buffers.
     """
     if compiled is False or (compiled == "auto" and steps * len(loop.tableau.c) < MIN_EVALUATIONS):
         return None
@@ -90,7 +98,7 @@ def machine_for(
         comparison = Comparison(loop, machine, 0, trace.parts)
         comparison.before(*times)
     except UntraceableError as error:
-        if compiled is True:
+        if compiled is True or (not last and isinstance(error, MemoryLengthError)):
             raise
         say(f"this loop runs in Python: {error}")
         return None
@@ -122,7 +130,8 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> FittedTrace
             try:
                 traced = stored.load() or _made(loop, watchers, strict, cells)
             except UntraceableError as error:
-                traced = TraceRefusal(str(error))
+                kind = MemoryLengthError if isinstance(error, MemoryLengthError) else UntraceableError
+                traced = TraceRefusal(str(error), kind)
             else:
                 stored.keep(traced)
                 more = {path: replace(cell, replaced=False) for path, cell in traced.law_memory.cells.items()}
@@ -138,13 +147,15 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> FittedTrace
         while len(_traces) > MAX_TRACES:
             _traces.popitem(last=False)
     if isinstance(traced, TraceRefusal):
-        raise UntraceableError(traced.reason)
+        raise traced.kind(traced.reason)
     return FittedTrace(traced, copies, parts)
 
 
 def _made(loop: Any, watchers: Sequence[Any], strict: bool, cells: Mapping[str, Cell]) -> TracedLoop:
     try:
         traced = trace_loop(loop, watchers, strict=strict, cells=cells)
+    except MemoryLengthError:
+        raise
     except UntraceableError as error:  # perhaps the law needs the value of one of its own numbers
         try:
             traced = trace_loop(loop, watchers, strict=strict, cells=cells, constant=True)

@@ -15,7 +15,7 @@ from geomctrl.tracing.code_identity import attributes_of, in_cell, is_own_class,
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .containers import underlying
-from .law_memory import changed_leaves, length_or_order, line_of_change
+from .law_memory import MemoryLengthError, changed_leaves, length_or_order, line_of_change
 
 LAW = "controller"  # path of the loop's law
 
@@ -61,7 +61,7 @@ def changes(filled: Filled, kinds: Iterable[type]) -> Iterator[tuple[str, Any, b
             change = (
                 f"{path} changes {length_or_order(now, before)}" if items else f"{path}{name} is created or deleted"
             )
-            raise UntraceableError(
+            raise (MemoryLengthError if items else UntraceableError)(
                 f"{change} during a call{line_of_change(path + name, kinds)}: create it with its final length in"
                 " __init__, or return logged data as a signal"
             )

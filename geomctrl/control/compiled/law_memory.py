@@ -62,6 +62,10 @@ class MemoryGrowthError(Exception):
         self.cells = cells
 
 
+class MemoryLengthError(UntraceableError):
+    """A call changes the length of a container, which may be constant later: a buffer that fills."""
+
+
 class UnsupportedMemoryError(UntraceableError):
     """The law stores something that compiled code does not support."""
 
@@ -235,6 +239,8 @@ def _steps(path: str) -> list[tuple[bool, Any]]:
 def _entry(x: Any, attribute: bool, key: Any) -> Any:
     x = underlying(x)
     if not attribute:
+        if is_named_tuple(x):  # its entries have names; this path is of another object of the law's class
+            raise KeyError(key)
         return x[key]
     if isinstance(x, types.FunctionType) and key in x.__code__.co_freevars:
         return x.__closure__[x.__code__.co_freevars.index(key)].cell_contents  # pyright: ignore[reportOptionalSubscript]
@@ -298,7 +304,7 @@ def changed_leaves(path: str, before: Any, now: Any, contents: Mapping[int, Any]
         new = _by_key(now)
         if list(old) != list(new):
             change = length_or_order(new, old)
-            raise UntraceableError(
+            raise MemoryLengthError(
                 f"{path} changes {change} during a call: fill it in __init__, or return logged data as a signal"
             )
         yield path, now, True
