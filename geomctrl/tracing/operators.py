@@ -382,6 +382,9 @@ def leak(owner: str, how: str) -> Any:
 for _kind, _what in ((Symbol, "a symbol"), (Condition, "a condition")):
     for _name, _how in LEAKS.items():
         setattr(_kind, _name, leak(_what, _how))
+for _name in ("lshift", "rshift", "and", "or", "xor", "invert"):
+    for _method in (f"__{_name}__", f"__r{_name}__"):
+        setattr(Symbol, _method, leak("a symbol", "is used bit by bit: write x // 2**n, x * 2**n or x % 2**n"))
 _AS_INDEX = leak("a condition", "is used as an index: write `a if condition else b` or np.where")
 setattr(Condition, "__index__", _AS_INDEX)  # noqa: B010 (declared nowhere)
 _HINT = (

@@ -189,6 +189,8 @@ STATE_ADVICE = (
 ADVICE = {
     "compile": f"gc.compile makes functions of t, q, v and z: {STATE_ADVICE}; or let gc.simulate(..., control_dt=...)"
     " compile the loop, which supports attributes that change",
+    "plant": "a plant and its parts can not store data: give a subclass of Plant a state x, by start() and state_rate",
+    "monitor": "monitors and measures may change floats and arrays of floats, which start() sets",
     "sampled": "a sampled law may change its own attributes only: make it one of them",
     "always": f"the result would depend on how often the integrator calls the law; {STATE_ADVICE}, or call"
     " simulate(..., control_dt=...)",

@@ -348,12 +348,13 @@ def covering(cells: Mapping[str, Cell], controller: Any) -> dict[str, Cell]:
     return covered
 
 
-def line_of_change(path: str, kinds: Iterable[type]) -> str:
-    """Text ", in FILE, line N" where a user's class writes the last name of a path; "" if unknown."""
+def line_of_change(path: str, kinds: Iterable[Any]) -> str:
+    """Text ", in FILE, line N" where a user's class or function writes the last name of a path; "" if unknown."""
     names = re.findall(r"(?:^|\.)(\w+)", path)
     lines: dict[str, str] = {}
     for kind in kinds:
-        for f in vars(kind).values() if names and not kind.__module__.startswith("geomctrl.") else ():
+        members = vars(kind).values() if isinstance(kind, type) else (kind,)
+        for f in members if names and not kind.__module__.startswith("geomctrl.") else ():
             code = getattr(f, "__code__", None)
             if code is None or f.__name__ == "__init__" or not is_own_function(f):
                 continue

@@ -59,7 +59,7 @@ def _copy_of_watcher(k: int, watcher: Any, copies: SymbolicCopies, remember: Cal
             if type(x) is np.ndarray:
                 copies.is_copy(value, x)
         else:
-            attributes[name] = copies.of(x, f"{kind}.{name}")
+            attributes[name] = copies.of(x, f"monitor {kind}.{name}")
     return clone
 
 

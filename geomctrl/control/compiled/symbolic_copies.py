@@ -46,7 +46,7 @@ from .containers import (
     table_signature,
     underlying,
 )
-from .contents import LAW, SideEffectError, content, difference, put_back, require_overwritten
+from .contents import ADVICE, LAW, SideEffectError, content, difference, put_back, require_overwritten
 from .copies_of_functions import copy_of_function, copy_of_method, copy_of_partial
 from .external_state import LIBRARY, MAX_THINGS, PRINTED, ExternalState
 from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
@@ -117,11 +117,13 @@ class SymbolicCopies:
             place = state.restored()
         self.reset(remembering)
         if place := place or self._changed:
-            raise SideEffectError(
-                place, f"{place} changes during a call{line_of_change(place, self.kinds)}: {self.advice}"
-            )
+            advice = ADVICE.get(place.replace(" ", ".").partition(".")[0], self.advice)
+            raise SideEffectError(place, f"{place} changes during a call{self._line_of_change(place)}: {advice}")
         contents = [(x.graph, [y.index for y in self._overwriting]) for x in self._overwriting[:1]]
         require_overwritten([*self.traced, *contents], min(self.buffers, default=""), self.kinds, self.advice)
+
+    def _line_of_change(self, place: str) -> str:
+        return line_of_change(place, [*self.kinds, *(x for x, _ in self._roots if type(x) is types.FunctionType)])
 
     @property
     def external_state(self) -> ExternalState:

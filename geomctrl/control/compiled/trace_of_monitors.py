@@ -16,6 +16,7 @@ from geomctrl.tracing.branches import joined
 from geomctrl.tracing.requirements import requirements
 from geomctrl.tracing.symbols import Graph, UntraceableError, add, both, compare, invert, is_symbol
 
+from .law_memory import line_of_change
 from .law_trace import named
 from .symbolic_copies import SymbolicCopies
 from .trace_parts import as_symbol, columns_of, entries_of, one_number, same_entries, trace_of
@@ -119,8 +120,9 @@ class TraceOfMonitors:
                 if len(changed[name]) != place.size:
                     raise UntraceableError(f"{clone.name!r} changes the shape of {name}")
             elif now is not was or not same_entries(entries_of(now), entries):
+                line = line_of_change(f".{name}", [type(clone)])
                 raise UntraceableError(
-                    f"{clone.name!r} changes {name}, which is neither a float nor an array of floats when the run"
+                    f"{clone.name!r} changes {name}{line}, which is neither a float nor an array of floats when the run"
                     " begins: set it to such a value in start()"
                 )
         return value, signals, changed
