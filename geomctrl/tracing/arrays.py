@@ -131,6 +131,9 @@ class SymbolArray(TracedArray):
     def argmax(self, axis=None):
         return np.argmax(self, axis=axis)
 
+    def nonzero(self):
+        return np.nonzero(self)
+
     def argmin(self, axis=None):
         return np.argmin(self, axis=axis)
 
@@ -203,7 +206,7 @@ def _numpy_number(x: Any) -> Any:
 SymbolArray.ravel, SymbolArray.flatten = map(in_known_order, ("ravel", "flatten"))  # pyright: ignore
 REFUSED = {
     **dict.fromkeys(("sort", "partition", "argpartition"), "is ordered in place: write x = np.sort(x)"),
-    **dict.fromkeys(("nonzero", "choose", "compress", "put", "setfield", "getfield", "byteswap"), "needs values"),
+    **dict.fromkeys(("choose", "compress", "put", "setfield", "getfield", "byteswap"), "needs values"),
     **dict.fromkeys(("tobytes", "tofile", "dump", "dumps", "__bytes__", "__buffer__"), "is used as bytes"),
     **dict.fromkeys(("__str__", "__repr__", "__format__"), "is written as text"),
     **dict.fromkeys(("__int__", "__index__"), "is used as an integer"),

@@ -63,9 +63,14 @@ def refused(message: str) -> Any:
 
 def where_(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None or y is None:
-        refused("np.where with one argument can not be traced: call np.where(condition, x, y)")
+        return nonzero(condition)
     result, whole = each(where, condition, x, y), all(dtype_of(entries(a)).kind == "i" for a in (x, y))
     return each(lambda a: with_kind(a, INT64), result) if whole else result
+
+
+def nonzero(a: Any) -> Any:
+    """The indices of entries that are not zero: each entry is a branch."""
+    return np.nonzero(np.frompyfunc(bool, 1, 1)(entries(a)).astype(bool))
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:

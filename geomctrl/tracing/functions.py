@@ -27,6 +27,7 @@ from .choices import (
     interp,
     isclose,
     nan_to_num,
+    nonzero,
     piecewise,
     refused,
     searchsorted,
@@ -202,6 +203,9 @@ NUMPY: dict[Any, Callable[..., Any]] = {
     np.array_equal: lambda a1, a2: (
         np.shape(a1) == np.shape(a2) and _all(each(lambda x, y: relation("eq", x, y), a1, a2))
     ),
+    np.nonzero: nonzero,
+    np.flatnonzero: lambda a: nonzero(entries(a).ravel())[0],
+    np.argwhere: lambda a: np.transpose(nonzero(a)),
     np.piecewise: piecewise,
     np.argmax: first_of(lambda x, best: both(invert(relation("lt", best, x)), relation("eq", x, x))),
     np.argmin: first_of(lambda x, best: both(invert(relation("lt", x, best)), relation("eq", x, x))),
@@ -325,7 +329,8 @@ class Row:
         """Convert a result to numpy's types, if numpy's function does not return Python's."""
         if self.function in OF_PYTHON:
             return as_python(x)
-        return arrays.wrapped(symbolic(x) if self.function in (np.where, np.select) else x)
+        several = isinstance(x, tuple)  # of np.where(condition)
+        return arrays.wrapped(symbolic(x) if self.function in (np.where, np.select) and not several else x)
 
 
 def _starts_at_zero(function: Any, args: tuple) -> bool:

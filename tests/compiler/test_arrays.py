@@ -156,7 +156,7 @@ def test_on_symbols_as_on_numbers(name):
         (lambda q: np.argpartition(q, 1), "np.argpartition can not be traced"),
         (lambda q: bool(np.allclose(q, 0.0)), "a branch depends on a symbol"),
         (lambda q: np.nextafter(q, 0.0), "np.nextafter of symbols can not be traced"),
-        (lambda q: np.where(q > 0.0), "np.where with one argument"),
+        (lambda q: np.where(q > 0.0), "a branch depends on a symbol"),
         (lambda q: K.__iadd__(np.outer(q, q)), "symbols are written into an array of numbers"),
         (lambda q: K.__setitem__((0, 0), q[0]), "a symbol is used as a number"),
         (lambda q: print(q), "print"),

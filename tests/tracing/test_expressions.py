@@ -171,6 +171,11 @@ TRACED = {
     "146 gradient along an axis": lambda q, v: (
         np.gradient(np.outer(q, v), 0.1, axis=1) + np.gradient([q, v, q], axis=0)[1]
     ),
+    "148 places": lambda q, v: _places(q > v, q),
+    "149 rows and columns": lambda q, v: [
+        np.argwhere(q[:2, None] > v[None, :2]).sum(),
+        len((q[:2] * 1.0).nonzero()[0]),
+    ],
     "147 copyto": lambda q, v: _copied(q, v),
 }
 REFUSED = {
@@ -199,6 +204,15 @@ def _copied(q, v):
     np.copyto(x, 0.5 * x + v)
     np.copyto(y, x)
     return y - q
+
+
+def _places(above, q):
+    first, (second,) = np.flatnonzero(above), np.where(above)
+    x = np.zeros(4)
+    x[first] = q[second] * 2.0
+    for k in np.nonzero(above)[0]:
+        x[k] += k
+    return [*x, len(first), second[0] if second.size else -1]
 
 
 def _masked(q):
