@@ -382,15 +382,14 @@ def leak(owner: str, how: str) -> Any:
 for _kind, _what in ((Symbol, "a symbol"), (Condition, "a condition")):
     for _name, _how in LEAKS.items():
         setattr(_kind, _name, leak(_what, _how))
-for _name in ("lshift", "rshift", "and", "or", "xor", "invert"):
-    for _method in (f"__{_name}__", f"__r{_name}__"):
-        setattr(Symbol, _method, leak("a symbol", "is used bit by bit: write x // 2**n, x * 2**n or x % 2**n"))
+for _name in ("__and__", "__or__", "__xor__", "__lshift__", "__rshift__"):
+    setattr(Symbol, _name, leak("a symbol", "is used bit by bit: write x % 2**n, x * 2**n or x // 2**n"))
 _AS_INDEX = leak("a condition", "is used as an index: write `a if condition else b` or np.where")
 setattr(Condition, "__index__", _AS_INDEX)  # noqa: B010 (declared nowhere)
 _HINT = (
     "is used as a number{}: its value is unknown while the code is traced; functions of numpy and math can be traced,"
-    " float() and int() unless the module tests `is float` or `is int`: write isinstance(x, float)"
 )
+_HINT += " float() and int() unless the module tests `is float` or `is int`: write isinstance(x, float)"
 
 
 def _no_number(self: Any) -> Any:

@@ -156,9 +156,7 @@ TRACED_PACKAGES = tuple(
 def _replacements(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
     """The replacements of numpy, math, their functions and builtins by name, for that thread."""
 
-    def own(original: Callable[..., Any], replacement: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *args, **kwargs: (replacement if threading.get_ident() == owner else original)(*args, **kwargs)
-
+    own = functools.partial(_InThread, owner)
     of_numpy: dict[str, Any] = {name: _TakesLists(f, owner) for name, f in _functions_of(np)}
     of_linalg: dict[str, Any] = {name: _TakesLists(f, owner) for name, f in _functions_of(np.linalg)}
     of_numpy |= {name: own(ORIGINAL[name], _array_maker(name)) for name in ORIGINAL}
@@ -185,7 +183,32 @@ def _functions_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
     return ((name, f) for name, f in functions if name not in ("may_share_memory", "shares_memory"))
 
 
-class _TakesLists:
+class _Replaced:
+    """A replacement that is equal to the original function, as a key of a dict and in comparisons."""
+
+    _function: Any
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or getattr(other, "_function", other) is self._function
+
+    def __hash__(self) -> int:
+        return hash(self._function)
+
+
+class _InThread(_Replaced):
+    """A function that has a replacement in one thread."""
+
+    def __init__(self, owner: int, original: Callable[..., Any], replacement: Callable[..., Any]):
+        self._function, self._owner, self._replacement = original, owner, replacement
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return (self._replacement if threading.get_ident() == self._owner else self._function)(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+
+class _TakesLists(_Replaced):
     """A numpy function, or a method of one, that accepts lists of symbols like arrays of symbols.
 
     numpy dispatches on arrays and symbols (`__array_function__`), but not on the entries of lists.

@@ -50,7 +50,8 @@ def unknown_object(name: str, kind: type) -> tuple[str, str]:
     if origin(kind.__module__) == "library" and not kind.__module__.startswith("numpy.random"):
         library = kind.__module__.partition(".")[0]
         return f"{name} ({kind.__name__}) is an object of {library} that can not be traced", "compute with arrays"
-    return f"{name} ({kind.__name__}) may keep data between calls", "keep them in the state z"
+    advice = "write a frozenset, or a dict with fixed keys" if issubclass(kind, set) else "keep them in the state z"
+    return f"{name} ({kind.__name__}) may keep data between calls", advice
 
 
 def outside_of_the_law(module: str | None) -> str:

@@ -2,7 +2,6 @@
 
 import math
 import threading
-from collections import deque
 
 import numpy as np
 import pytest

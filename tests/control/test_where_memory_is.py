@@ -105,8 +105,20 @@ def averaged(m, t, q):
     return (window[-1] - window[0]) / (times[-1] - times[0]) + sum(all_of_it) / len(all_of_it)
 
 
+def grown(m, t, q):
+    m[0] = np.vstack([m[0], q])[-5:]
+    return m[0].mean(axis=0)
+
+
+def in_a_set(m, t, q):
+    m[1] = (m[1] + 1) % 4
+    return (1.0 if m[1] in m[0] else -1.0) * np.ones(2)
+
+
 FOLLOWED = {
     "buffers that fill": (lambda: (deque(maxlen=6), deque(maxlen=4), []), averaged),
+    "an array that grows": (lambda: [np.zeros((0, 2))], grown),
+    "a constant set": (lambda: [frozenset({1.0, 3.0}), 0], in_a_set),
     "attributes of a function": (counting, lambda m, t, q: m(q)),
     "a partial function in two places": (partial, of_partial),
     "a read-only view of a dict": (view, of_view),

@@ -291,3 +291,30 @@ def test_writing_into_a_global_array_is_refused(f):
     finally:
         COUNTS[:] = before
         K.shape = (2, 2)
+
+
+FUNCTIONS = {"sine": math.sin, "others": [(np.cosh, max), {"largest": min}]}
+KINDS = {math.sin: 1.0, np.cosh: 2.0, max: 3.0}
+
+
+class Neuron:
+    activation = math.tanh
+    smallest = staticmethod(min)
+
+
+def by_functions(x):
+    sine, (cosh, largest) = FUNCTIONS["sine"], FUNCTIONS["others"][0]
+    asked = [sine is math.sin, cosh == np.cosh, largest in KINDS, sine == math.cos, np.sinh in KINDS]
+    values = [sine(x[0]), cosh(x[1]), largest(x[0], x[1]), FUNCTIONS["others"][1]["largest"](*x)]
+    values += [Neuron.activation(x[0]), Neuron().activation(x[1]), Neuron.smallest(x[0], 0.1)]
+    return [*values, KINDS[sine] * x[0], KINDS[cosh] * x[1], *(1.0 if answer else 0.0 for answer in asked)]
+
+
+def test_functions_in_containers_and_classes_are_those_of_the_module():
+    rows = np.array([(0.3, -1.2), (-0.5, 0.4), (2.0, 2.0)])
+    run = trace(by_functions, 2).to_llvm()
+    for row in rows:
+        np.testing.assert_allclose(run(row), by_functions(row.tolist()), rtol=1e-14)
+    assert FUNCTIONS["sine"] is math.sin
+    assert FUNCTIONS["others"][0][1] is max
+    assert vars(Neuron)["activation"] is math.tanh

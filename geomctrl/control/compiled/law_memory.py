@@ -124,7 +124,7 @@ class Cell:
                 " strings, enums and None, in lists, tuples, dicts and deques of constant length"
             )
         if self.shape not in (None, shape):
-            raise UntraceableError(f"{path} changes its shape from {self.shape} to {shape}: keep the shape constant")
+            raise MemoryLengthError(f"{path} changes its shape from {self.shape} to {shape}: keep the shape constant")
         if self.dtype not in (None, dtype):
             raise UntraceableError(f"{path} changes from {self.dtype} to {dtype}: create it with dtype=float")
         return replace(self, shape=shape, kinds=self.kinds | kinds, dtype=dtype)
@@ -239,7 +239,7 @@ def _steps(path: str) -> list[tuple[bool, Any]]:
 def _entry(x: Any, attribute: bool, key: Any) -> Any:
     x = underlying(x)
     if not attribute:
-        if is_named_tuple(x):  # its entries have names; this path is of another object of the law's class
+        if not isinstance(x, (list, tuple, deque, dict)) or is_named_tuple(x):  # a path of another law of this class
             raise KeyError(key)
         return x[key]
     if isinstance(x, types.FunctionType) and key in x.__code__.co_freevars:

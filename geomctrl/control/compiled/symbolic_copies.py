@@ -314,6 +314,11 @@ class SymbolicCopies:
         set_attributes(clone, {n: self.of(value, f"{path}.{n}") for n, value in attributes_of(x).items()})
         return clone
 
+    def _frozenset(self, x: frozenset, path: str) -> Any:
+        keys = tuple(map(key_signature, x))  # in their order, because code may depend on it
+        self.signature.append((frozenset, keys))
+        return self._unknown(x, path) if None in keys else x
+
     def _dict(self, x: Any, path: str) -> Any:
         keys = tuple(map(key_signature, x))
         if None in keys:
@@ -393,6 +398,7 @@ MAKERS: dict[type, Callable[[SymbolicCopies, Any, str], Any]] = {
     list: SymbolicCopies._list,
     deque: SymbolicCopies._list,
     tuple: SymbolicCopies._tuple,
+    frozenset: SymbolicCopies._frozenset,
     types.FunctionType: copy_of_function,
     types.MethodType: copy_of_method,
     functools.partial: copy_of_partial,

@@ -36,7 +36,15 @@ from geomctrl.tracing.symbols import (
 from geomctrl.tracing.traces import Trace
 
 from .contents import ADVICE, BUFFERS, LAW, changes, check_sharing
-from .law_memory import Cell, LawMemory, MemoryGrowthError, UnsupportedMemoryError, line_of_change, value_at
+from .law_memory import (
+    Cell,
+    LawMemory,
+    MemoryGrowthError,
+    MemoryLengthError,
+    UnsupportedMemoryError,
+    line_of_change,
+    value_at,
+)
 from .law_trace import OF_STATE, named, outputs_of, require_compilable_size
 from .loop_parts import law_of, loop_parts
 from .symbolic_copies import SymbolicCopies
@@ -242,12 +250,14 @@ class LoopTrace(TraceOfMonitors):
         for path, x, another in changes(self.copies.filled, self.copies.kinds):
             own = path.removeprefix(LAW)
             cell = self.grown.get(own) or memory.cells.get(own)
+            values = [] if isinstance(x, (list, tuple, dict, deque)) else [x]
             if cell is None:
-                cell = Cell()
-                if not isinstance(x, (list, tuple, dict, deque)):
-                    cell = cell.with_value(own, value_at(law_of(self.loop), own), own in self.choices)
-            if not isinstance(x, (list, tuple, dict, deque)):
-                cell = cell.with_value(own, x, own in self.choices)
+                cell, values = Cell(), [value_at(law_of(self.loop), own), *values] if values else []
+            for value in values:
+                try:
+                    cell = cell.with_value(path, value, own in self.choices)
+                except MemoryLengthError as error:
+                    raise MemoryLengthError(f"{error}{line_of_change(path, self.copies.kinds)}") from None
             self.grown[own] = replace(cell, replaced=cell.replaced or (another and not is_symbol(x)))
             grows = grows or memory.cells.get(own) != self.grown[own]
         if grows:
