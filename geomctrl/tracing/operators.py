@@ -379,17 +379,11 @@ def leak(owner: str, how: str) -> Any:
     return refused
 
 
-for _kind, _what in ((Symbol, "a symbol"), (Condition, "a condition")):
-    for _name, _how in LEAKS.items():
+_BITS = dict.fromkeys(("__and__", "__or__", "__xor__", "__lshift__", "__rshift__"), "has no bits: write x // 2**n")
+_INDEX = {"__index__": "is used as an index: write `a if condition else b` or np.where"}
+for _kind, _what, _more in ((Symbol, "a symbol", _BITS), (Condition, "a condition", _INDEX)):
+    for _name, _how in (LEAKS | _more).items():
         setattr(_kind, _name, leak(_what, _how))
-for _name in ("__and__", "__or__", "__xor__", "__lshift__", "__rshift__"):
-    setattr(Symbol, _name, leak("a symbol", "is used bit by bit: write x % 2**n, x * 2**n or x // 2**n"))
-_AS_INDEX = leak("a condition", "is used as an index: write `a if condition else b` or np.where")
-setattr(Condition, "__index__", _AS_INDEX)  # noqa: B010 (declared nowhere)
-_HINT = (
-    "is used as a number{}: its value is unknown while the code is traced; functions of numpy and math can be traced,"
-)
-_HINT += " float() and int() unless the module tests `is float` or `is int`: write isinstance(x, float)"
 
 
 def _no_number(self: Any) -> Any:
@@ -399,7 +393,10 @@ def _no_number(self: Any) -> Any:
             f"an array that depends on the state is written into an array of numbers{caller()}: create the latter with"
             " np.array in the law"
         )
-    raise UnknownValueError(f"a symbol {_HINT.format(caller())}")
+    raise UnknownValueError(
+        f"a symbol is used as a number{caller()}: its value is unknown while the code is traced; functions of numpy and"
+        " math can be traced, float() and int() unless the module tests `is float` or `is int`: write isinstance()"
+    )
 
 
 Symbol.__float__ = Condition.__float__ = _no_number  # pyright: ignore[reportAttributeAccessIssue]
