@@ -28,7 +28,6 @@ from .selected import refresh
 from .symbols import UntraceableError, caller
 
 DTYPES = {np.dtype(float), np.dtype(np.int64), np.dtype(bool)}
-FUNCTIONS = types.BuiltinFunctionType, np.ufunc, type(np.sum)
 MAX_ENTRIES = 1000  # length of the longest container that is searched for arrays
 MAX_SEARCHED = 20_000  # number of objects that are searched for arrays
 
@@ -263,7 +262,7 @@ class _Search:
     def _replaced(self, x: Any) -> Any:
         if type(x) is np.ndarray and x.dtype in DTYPES:
             return self.arrays.setdefault(id(x), (x, x.view(ConstantArray)))[1]
-        if isinstance(x, FUNCTIONS):
+        if type(x) is types.BuiltinFunctionType:
             return self.functions.get(x, x)
         if is_single_rotation(x):
             return self.rotations.setdefault(id(x), (x, constant_rotation(x)))[1]

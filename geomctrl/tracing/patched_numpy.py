@@ -63,6 +63,7 @@ def numpy_on_symbols(*spaces: dict[str, Any], roots: Iterable[Any] = ()) -> Iter
     ):  # warnings about constants belong to the real run
         owner = threading.get_ident()
         replacements, builtin = _replacements(owner)
+        extremes = {max: builtin["max"], min: builtin["min"]}
         replaced = {id(x) for x in replacements}
         namespaces = [*{id(space): space for space in (*_spaces(), *spaces)}.values()]
         places = [
@@ -83,7 +84,7 @@ def numpy_on_symbols(*spaces: dict[str, Any], roots: Iterable[Any] = ()) -> Iter
                 space[name] = replacement
             for space, name in added:
                 space[name] = builtin[name]
-            with visible_arrays(roots, replacements | {max: builtin["max"], min: builtin["min"]}):
+            with visible_arrays(roots, {f: y for f, y in replacements.items() if f in OF_MATH} | extremes):
                 yield
         finally:
             for space, name, value, replacement in places:
@@ -94,6 +95,7 @@ def numpy_on_symbols(*spaces: dict[str, Any], roots: Iterable[Any] = ()) -> Iter
                     del space[name]
 
 
+OF_MATH = {f for f in vars(math).values() if callable(f)}
 OF_TYPES = {"type", "float", "int"}
 REPLACED = (ModuleType, BuiltinFunctionType, FunctionType, CACHE, type(np.sum), np.ufunc, type(np.r_), type(np.c_))
 

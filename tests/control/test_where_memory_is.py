@@ -234,3 +234,31 @@ def shown(t, q, v, z):
 def test_a_view_of_a_changing_global_is_refused():
     with pytest.raises(UntraceableError, match="changes during a call"):
         run(shown, True)
+
+
+COUNTER, CELLS = {"n": 0.0}, np.zeros((2, 2))
+
+
+class TwoWays(Law):
+    def __call__(self, t, q, v, z):
+        super().__call__(t, q, v, z)
+        return gc.Command(5.0 * COUNTER["n"] + CELLS[0] - 4.0 * v)
+
+
+def in_a_rare_state(m, t, q):
+    m["n"] = 1.0 if 0.202 <= t < 0.212 else 0.0
+    return np.zeros(2)
+
+
+def always(m, t, q):
+    m[:] = 0.5 * m + q
+    return np.zeros(2)
+
+
+def test_memory_that_is_also_reached_by_a_name_is_refused():
+    with pytest.raises(UntraceableError, match=r"controller.m changes during a call.* as a global"):
+        run(TwoWays(CELLS[0], always), True)
+    COUNTER["n"] = 0.0
+    expected = run(TwoWays(COUNTER, in_a_rare_state), False)
+    np.testing.assert_allclose(run(TwoWays(COUNTER, in_a_rare_state), True), expected, rtol=0.0, atol=1e-12)
+    assert np.abs(expected - run(TwoWays({"n": 0.0}, in_a_rare_state), False)).max() > 1e-3

@@ -107,8 +107,8 @@ FILTERS = [Filter()]
 def test_objects_that_the_code_does_not_name_belong_to_other_threads(monkeypatch, filters):
     found, product = constant_arrays._Search.__init__, Product()
 
-    def found_and_stepped(self, roots):
-        found(self, roots)
+    def found_and_stepped(self, *args):
+        found(self, *args)
         in_a_thread(filters[0].step)  # at the worst time: between the search and the replacement
 
     monkeypatch.setattr(constant_arrays._Search, "__init__", found_and_stepped)

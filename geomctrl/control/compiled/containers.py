@@ -30,6 +30,13 @@ def array_signature(x: np.ndarray) -> tuple:
     )
 
 
+def owner_of(x: Any) -> Any:
+    """The array, or the other object, that owns the memory of an array."""
+    while isinstance(x, np.ndarray) and x.base is not None:
+        x = x.base
+    return x
+
+
 def table_signature(x: Any) -> Any:
     """The identity of a table of scipy, equal for equal contents."""
     if issubclass(type(x), PLAIN):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,15 +36,21 @@ def check_sharing(arrays: Mapping[str, np.ndarray], filled: Filled) -> None:
                 raise UntraceableError(f"{path} and {other} share the same array after the call: copy one of them")
 
 
-def changes(filled: Filled, kinds: Iterable[type]) -> Iterator[tuple[str, Any, bool]]:
+def changes(filled: Filled, kinds: Iterable[type], shared: Set[int]) -> Iterator[tuple[str, Any, bool]]:
     """(path, new value, whether it is another object) for everything that a call has changed.
 
-    Raises UntraceableError if the new value is no number, array or constant."""
+    Raises UntraceableError if the new value is no number, array or constant, and for clones (by id) of objects that
+    code also reaches by a name."""
     contents = {id(clone): before for clone, _, before in filled if isinstance(before, dict)}
     for clone, path, before in filled:
         name = difference(clone, before)
         if name is None:
             continue
+        if id(clone) in shared:
+            raise UntraceableError(
+                f"{path}{name} changes during a call{line_of_change(path + name, kinds)}, and the code also reaches it"
+                " as a global, a default argument or an attribute of a class: use one of the two"
+            )
         if isinstance(clone, np.random.Generator):
             raise UntraceableError(
                 f"{path} draws random numbers during a call{line_of_change(path, kinds)}: draw them in __init__, or"

@@ -41,6 +41,7 @@ from .containers import (
     array_signature,
     is_named_tuple,
     key_signature,
+    owner_of,
     shared_array,
     storage,
     table_signature,
@@ -134,6 +135,14 @@ class SymbolicCopies:
             if place := self._repeated or shared_array(reached, self._copies, self.filled):
                 refuse_identity(reached, place)
         return self._external_state
+
+    @functools.cached_property
+    def shared(self) -> set[int]:
+        """The copies, by id, of objects that code also reaches by a name."""
+        reached = self.external_state.reached
+        ids, owners = set(map(id, reached)), [id(owner_of(x)) for x in reached if isinstance(x, np.ndarray)]
+        views = [y for owner in owners for y in self._owners.get(owner, ())]
+        return {id(clone) for number, (_, clone) in self._copies.items() if number in ids} | set(map(id, views))
 
     def key(self) -> tuple:
         """Equal for objects with the same trace."""
@@ -275,12 +284,7 @@ class SymbolicCopies:
 
     def is_copy(self, clone: np.ndarray, x: np.ndarray) -> None:
         """Record a copy. Copies of arrays with common memory do not share it: such arrays must not be modified."""
-        owner: Any = x
-        while owner.base is not None and (isinstance(owner, np.ndarray) or isinstance(owner.base, np.ndarray)):
-            owner = owner.base
-            if not isinstance(owner, np.ndarray):
-                break
-        self._kept.append(owner)
+        self._kept.append(owner := owner_of(x))
         copies = self._owners.setdefault(id(owner), [])
         copies.append(clone)
         for clone in copies if len(copies) > 1 else ():

@@ -247,7 +247,7 @@ class LoopTrace(TraceOfMonitors):
     def _remembered(self) -> dict[str, list[Any]]:
         """The numbers of the law's memory after a call."""
         memory, grows = self.law_memory, False
-        for path, x, another in changes(self.copies.filled, self.copies.kinds):
+        for path, x, another in changes(self.copies.filled, self.copies.kinds, self.copies.shared):
             own = path.removeprefix(LAW)
             cell = self.grown.get(own) or memory.cells.get(own)
             values = [] if isinstance(x, (list, tuple, dict, deque)) else [x]
