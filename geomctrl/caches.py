@@ -30,6 +30,7 @@ from .files import read_regular, whole
 T = TypeVar("T")
 FORMAT = 2  # version of the file format, a part of the file names
 SIZE = hashlib.sha256().digest_size
+MAX_BYTES = 1 << 28  # of a file: the largest functions have some megabytes
 MAX_UNFINISHED_AGE = 3600.0  # s: older unfinished files belong to processes that were killed
 TEMPORARY = re.compile(r".*\.(o|nbc|trace)\.[0-9a-f]+\.tmp")  # unfinished files of `files.whole`, of this cache alone
 
@@ -67,7 +68,7 @@ def read(places: Iterable[Path], name: str, load: Callable[[bytes], T]) -> T | N
     for folder in (x for x, why in zip(places, refused) if not why):
         path = folder / name
         try:
-            content = read_regular(path, _reason)
+            content = read_regular(path, _file_reason)
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.EINVAL, errno.EISDIR):  # not a regular file, or another user's
                 continue
@@ -95,8 +96,12 @@ def _untrusted(folder: Path) -> str:
         if stat.S_ISLNK(link.st_mode) and link.st_uid not in _owners():
             return "a link of another user"
         return _reason(os.stat(folder))
-    except OSError:
-        return ""
+    except OSError as error:
+        return "a link to itself" if error.errno == errno.ELOOP else ""
+
+
+def _file_reason(status: os.stat_result) -> str:
+    return "too large" if status.st_size > MAX_BYTES else _reason(status)
 
 
 def _reason(status: os.stat_result) -> str:

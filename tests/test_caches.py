@@ -155,7 +155,11 @@ def _folder(path):
     path.mkdir()
 
 
-FILES = {"link": _link, "device": _device, "pipe": _pipe, "folder": _folder, "owner": planted_by_a_stranger,
+def _sparse(path):
+    os.truncate(path, 1 << 40)  # takes no room on the disk, and exceeds the memory
+
+
+FILES = {"link": _link, "sparse": _sparse, "device": _device, "pipe": _pipe, "folder": _folder, "owner": planted_by_a_stranger,
          "group": lambda path: path.chmod(0o664), "world": lambda path: path.chmod(0o646)}  # fmt: skip
 
 
@@ -184,6 +188,21 @@ def test_links_to_a_folder_are_followed_if_they_are_the_users_own(tmp_path):
     path.unlink()
     kept(link)
     assert not path.exists()
+
+
+@pytest.mark.usefixtures("unsaid")
+def test_links_that_lead_to_themselves_are_no_folder(tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to("loop")
+    for place in (loop, loop / "below"):
+        caches._unusable_reported = False
+        outcome, (said,) = read(place)
+        assert outcome is None
+        assert f"{place} (a link to itself)" in said
+        assert read(place) == (None, [])
+        kept_nothing = caches.write([place], NAME, CODE)
+        assert kept_nothing is None
+    assert read(loop, tmp_path) == (None, [])
 
 
 def test_modes_do_not_depend_on_the_umask(tmp_path):
