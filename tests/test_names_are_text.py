@@ -106,7 +106,9 @@ def test_a_c_compiler_reads_them_as_comments(path, tmp_path):
         subprocess.run([compiler, *options, str(file)], check=True)
 
 
-@pytest.mark.parametrize("name", ["a\nb", "a\x1b[31mb", "\x00", "a\x7f", "\x9b31m", "half \ud800", "a\u2028b"])
+@pytest.mark.parametrize(
+    "name", ["a\nb", "a\x1b[31mb", "\x00", "a\x7f", "\x9b31m", "half \ud800", "a\u2028b", "a\u202eb", "a\u2066b"]
+)
 def test_control_characters_are_refused_wherever_names_come_in(name):
     inertia = gc.inertia.from_com(1, (0, 0, 0), np.eye(3))
     said = "expected a name without control characters"

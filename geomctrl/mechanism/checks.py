@@ -18,7 +18,8 @@ from geomctrl.errors import ArgumentError, ModelError
 from .joint import Joint
 from .origin import WORLD, Frame
 
-UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # in a line of text, or in a file
+# would end a line, or reorder the text around it (U+202E), in a terminal, a page or C code
+UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def check_name(label: str, name: object) -> None:

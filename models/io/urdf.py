@@ -33,6 +33,10 @@ from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 
 PHYSICAL = ("reported", "required", "unchecked")
+PARSED = {
+    "link": ("inertial",),
+    "joint": ("parent", "child", "origin", "axis", "limit", "dynamics", "mimic"),
+}  # the elements that make up the robot
 MAX_LISTED = 8  # entries that one warning lists
 
 
@@ -195,13 +199,13 @@ def _unchecked(bodies, **options):
 
 
 def _stripped(root):
-    """Return the document that yourdfpy parses: links with inertias, and joints, without references to other files."""
+    """Return the document that yourdfpy parses: what the robot needs, without references to other files."""
     for element in list(root):
-        if element.tag not in ("link", "joint"):
+        if element.tag not in PARSED:
             root.remove(element)
-    for element in root.findall("link"):
+            continue
         for child in list(element):
-            if child.tag != "inertial":
+            if child.tag not in PARSED[element.tag]:
                 element.remove(child)
     return root
 

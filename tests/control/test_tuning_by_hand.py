@@ -62,6 +62,7 @@ def test_ranges_are_guessed_from_values_and_can_be_set():
     assert (controls_of(ranges={"law.Lambda": (1.0, 100.0)})["law.Lambda"].high) == 100.0
     control = controls_of()["law.Lambda"]
     assert [control.at(p) for p in (0.0, 0.5, 1.0)] == [0.5, 5.0, 50.0]
+    assert [control.at(p) for p in (-5.0, -1e308, 5.0, 1e308, np.inf)] == [0.5, 0.5, 50.0, 50.0, 50.0]
     assert control.position(control.at(0.25)) == pytest.approx(0.25, abs=1e-5)
     with pytest.raises(gc.NameNotFoundError, match=r"law\.k"):
         controls_of(ranges={"law.k": (1.0, 2.0)})

@@ -66,7 +66,8 @@ class Control:
         return (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
 
     def at(self, position: float) -> float:
-        """The value at a position of a slider, with five digits."""
+        """The value at a position of a slider from 0 to 1, with five digits; positions beyond are the ends."""
+        position = min(1.0, max(0.0, position))  # a page can send any number
         if abs(position - self.position(self.value)) < 1e-9:
             return self.value
         if self.logarithmic:
