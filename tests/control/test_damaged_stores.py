@@ -94,8 +94,8 @@ def test_damaged_marks_and_parameters(whole, store, name, damage):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         xarray.testing.assert_identical(swept(store), whole[1])
-    # as if the block had not been computed
-    assert len(said) == 1 or (name == "done" and damage in ("missing", "flipped"))
+    assert len(said) == 1
+    assert str(store) in str(said[0].message)
     xarray.testing.assert_identical(load(store), whole[1])
 
 
@@ -108,7 +108,45 @@ def test_an_array_whose_description_is_damaged(whole, store, name, content):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         xarray.testing.assert_identical(swept(store), whole[1])
-    assert any(f"{store}' is damaged" in str(w.message) for w in said) or name == "done"
+    assert any(f"{store}' is damaged" in str(w.message) for w in said)
+    xarray.testing.assert_identical(load(store), whole[1])
+
+
+@pytest.mark.quick(4)
+@pytest.mark.parametrize(("old", "new"), [('"seed": 0', '"seed": 1'), ('"dt": 0.001', '"dt": 0.003'), ('"": ', '"": 1'),
+                                          ('"checksum"', '"chdcksum"'), ('"x": ', '"x": 1')])  # fmt: skip
+def test_a_description_that_is_damaged(whole, store, old, new):
+    """`replay` takes seed and dt from it."""
+    path = store / "zarr.json"
+    before, there, after = path.read_text().rpartition(old)
+    assert there
+    path.write_text(before + new + after)
+    with pytest.raises(ArgumentError, match=f"{store}' is damaged"):
+        load(store)
+    with pytest.warns(RuntimeWarning, match=rf"{store}' is damaged: .*, written again"):
+        xarray.testing.assert_identical(swept(store), whole[1])
+    xarray.testing.assert_identical(load(store), whole[1])
+    assert gc.replay(store, 1, make).t[-1] == 0.004
+
+
+def test_another_sweep_does_not_take_a_store_whose_description_is_damaged(store):
+    path = store / "zarr.json"
+    path.write_text(path.read_text().replace('"dt": 0.001', '"dt": 0.002'))
+    with pytest.raises(ArgumentError, match="is damaged: its description"):
+        gc.sweep(make, SPACE, MEASURES, 0.004, 2e-3, **grouped_sweep(block=2, store=store, **THREAD))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("array", ["both", "reason", "checksum", "success"])
+@pytest.mark.parametrize("other", ["t_reached", "success", "checksum", "both", "word"])
+def test_descriptions_of_arrays_that_are_swapped(whole, store, array, other):
+    (store / array / "zarr.json").write_text((store / other / "zarr.json").read_text())
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        part = load(store)
+        xarray.testing.assert_identical(swept(store), whole[1])
+    assert array == other or len(said) == 2
+    assert array == other or not part.success.values.any()
     xarray.testing.assert_identical(load(store), whole[1])
 
 
@@ -132,7 +170,8 @@ def test_every_flipped_bit_of_a_chunk_is_noticed_or_changes_nothing(whole, store
 def test_it_is_said_how_many_runs_were_there(store, tmp_path, capfd):
     swept(tmp_path / "new.zarr")
     assert "resumed" not in capfd.readouterr().err
-    (store / "done" / "c" / "1").unlink()
+    for chunk in ("done/c/1", "checksum/c/1/0"):  # as if the block had not been computed
+        (store / chunk).unlink()
     swept(store)
     assert capfd.readouterr().err == "geomctrl: resumed: 6 of 8 runs were there\n"
 

@@ -1,9 +1,10 @@
 """Storage of a sweep: one row per run, in memory or in a Zarr store on disk.
 
 A store is a Zarr group that xarray can open. Parameters, measures and the ends of runs are arrays along the dimension
-"run", with one block per chunk. `done` is written last and says which rows are valid, so that a killed process leaves
-complete blocks only. `checksum` contains a digest of each block of each column; a warning lists blocks that have
-changed on disk, and they count as missing. The attribute "sweep" identifies the sweep.
+"run", with one block per chunk. `checksum` contains a digest of each block of each column, and `done`, which is written
+last, marks complete blocks. Blocks with right digests and the mark are valid. A block with neither was not computed, or
+its process was killed; any other block has changed on disk, and a warning lists it. The attribute "sweep" identifies
+the sweep.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ except ImportError:  # Windows: two sweeps on one store are not detected
 FIXED_COLUMNS = "success", "t_reached", "reason"  # columns of every block
 RUN = "run"  # dimension of the columns
 FORMAT = 2
-CHECKSUMS = "checksum"  # array of digests (blocks, columns)
+CHECKSUMS = "checksum"  # array of digests (blocks, columns), and attribute with those of parameters and the record
+RECORD = ""  # name of the record among them
 MAX_NAMED = 5  # damaged blocks listed in a warning
 DIGEST = "#"  # prefix of digests in the identity of a record; all other entries are text
 Record = dict[str, Any]  # JSON description of a sweep: see `sweep.record_of`
@@ -93,9 +95,12 @@ class Disk(Memory):
         super().__init__(record["runs"])
         self.group, self.record, self.block = group, record, record["block"]
         self.names = [*FIXED_COLUMNS, *record["measures"]]  # second axis of the checksums
-        arrays = {name: _array_of(group, name) for name in (*self.names, "done")}
-        self.arrays = {name: x for name, x in arrays.items() if x is not None and x.shape[:1] == (self.n,)}
-        self.checksums = _array_of(group, CHECKSUMS)
+        shape = (self.n,)
+        arrays = {
+            name: _array_of(group, name, shape, bool if name == "done" else None) for name in (*self.names, "done")
+        }
+        self.arrays = {name: x for name, x in arrays.items() if x is not None}
+        self.checksums = _array_of(group, CHECKSUMS, (-(-self.n // self.block), len(self.names)), np.uint64)
 
     def create(self, name: str, like: np.ndarray) -> Any:
         measure = self.record["measures"].get(name, {"dims": [], "attrs": {}})
@@ -119,46 +124,50 @@ class Disk(Memory):
             ) from error
 
     def done(self) -> np.ndarray:
-        return self._whole()[0]
+        return self._checked()[0]
 
     def columns(self) -> Columns:
-        done, columns, damaged = self._whole()
+        done, columns = self._checked()
+        for column in columns.values():
+            column[~done] = _blank(column)
+        return columns
+
+    def _checked(self) -> tuple[np.ndarray, Columns]:
+        """Valid rows, and all columns; warns of damaged blocks.
+
+        An array without any right block is dropped, because its description may be damaged; it is created again.
+        """
+        read = {name: self._read(name, array) for name, array in self.arrays.items()}
+        marks, unreadable = read.pop("done", (np.zeros(self.n, bool), set()))
+        columns = {name: x.astype(object) if x.dtype.kind in "TU" else x for name, (x, _) in read.items()}
+        there = None if self.checksums is None else self._read(CHECKSUMS, self.checksums, 1)[0]
+        valid, damaged, is_right = np.zeros(self.n, bool), [], dict.fromkeys(columns, False)
+        for k, first in enumerate(range(0, self.n, self.block)):
+            rows, bad = slice(first, first + self.block), []
+            expected = np.zeros(len(self.names), np.uint64) if there is None else there[k]
+            for name, number in zip(self.names, expected):
+                column = columns.get(name)
+                if number and column is not None and digest(name, first, column[rows]) == number:
+                    is_right[name] = True
+                elif number or name in FIXED_COLUMNS:
+                    bad.append(name)
+                elif column is not None:  # a measure without any result in the block is not written
+                    column[rows] = _blank(column)
+            is_consistent = not marks[rows].any() if bad else marks[rows].all()
+            valid[rows] = is_consistent and not bad
+            if not is_consistent or first in unreadable:
+                damaged.append(_shown_block(first, self.n, self.block, bad or ["done"]))
+        for name in [name for name, right in is_right.items() if not right]:
+            del self.arrays[name], columns[name]
         if damaged:
             more = f"; and {len(damaged) - MAX_NAMED} more" if len(damaged) > MAX_NAMED else ""
             warnings.warn(
                 f"store: {str(self.group.store_path.store.root)!r} is damaged: {'; '.join(damaged[:MAX_NAMED])}{more}."
                 " These runs count as missing; the same sweep, started again, computes them again",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        for column in columns.values():
-            column[~done] = _blank(column)
-        return columns
-
-    def missing(self, block: int) -> list[int]:
-        self.columns()  # warns of damaged blocks
-        return super().missing(block)
-
-    def _whole(self) -> tuple[np.ndarray, Columns, list[str]]:
-        """Valid rows, all columns, and damage: arrays of finished blocks whose digest differs."""
-        read = {name: self._read(name, array) for name, array in self.arrays.items()}
-        done, unreadable = read.pop("done", (np.zeros(self.n, bool), set()))
-        columns = {name: x.astype(object) if x.dtype.kind in "TU" else x for name, (x, _) in read.items()}
-        there = None if self.checksums is None else self._read(CHECKSUMS, self.checksums, 1)[0]
-        damaged = [_shown_block(first, self.n, self.block, ["done"]) for first in sorted(unreadable)]
-        for k in np.flatnonzero(done[:: self.block]):
-            first, rows = int(k) * self.block, slice(int(k) * self.block, (int(k) + 1) * self.block)
-            expected = np.zeros(len(self.names), np.uint64) if there is None else there[k]
-            bad = [
-                name
-                for j, name in enumerate(self.names)
-                if (expected[j] or name in FIXED_COLUMNS)  # a measure without any result in the block is not written
-                and (name not in columns or digest(name, first, columns[name][rows]) != expected[j])
-            ]
-            if bad:
-                done[rows] = False
-                damaged.append(_shown_block(first, self.n, self.block, bad))
-        return done, columns, damaged
+        return valid, columns
 
     def _read(self, name: str, array: Any, block: int = 0) -> tuple[np.ndarray, set[int]]:
         """The rows of an array, and the first rows of unreadable blocks, which are blank."""
@@ -188,13 +197,14 @@ def _shown_block(first: int, n: int, block: int, names: list[str]) -> str:
     return f"block {first // block} (runs {first} to {min(first + block, n) - 1}) of {', '.join(names)}"
 
 
-def _array_of(group: Any, name: str) -> Any:
-    """An array of a group, or None if it is missing or its description can not be read."""
+def _array_of(group: Any, name: str, shape: tuple, dtype: Any = None) -> Any:
+    """An array of a group, or None if it is missing, or its description is damaged: its shape begins with `shape`."""
     try:
-        member = group[name]
+        array = group[name]
+        fits = array.dtype.kind in "biufTUO" and array.shape[: len(shape)] == shape and dtype in (None, array.dtype)
     except Exception:  # a truncated JSON file may raise anything
         return None
-    return member if hasattr(member, "dtype") else None
+    return array if fits else None
 
 
 def axes(name: str, count: int, names: list[str]) -> list[str]:
@@ -217,6 +227,15 @@ def opened(path: str | os.PathLike, record: Record, space: Space) -> Iterator[Di
         _create(path, record, space)
     with _alone(path):
         group, there = _read(path, "r+")
+        attributes = _attributes(record, space)
+        if not _is_whole(group):
+            sums = group.attrs.get(CHECKSUMS)
+            ours = isinstance(sums, dict) and sums.get(RECORD) == attributes[CHECKSUMS][RECORD]
+            if not ours and json.dumps(there) != json.dumps(record):
+                raise ArgumentError(f"store: {os.fspath(path)!r} is damaged: its description; give another folder")
+            warnings.warn(f"store: {os.fspath(path)!r} is damaged: its description, written again", RuntimeWarning, 4)
+            group.attrs.update(attributes)
+            there = record
         different = differences(there["identity"], record["identity"])
         if different:
             raise ArgumentError(f"store: {os.fspath(path)!r} has another sweep: {'; '.join(different)}")
@@ -224,12 +243,17 @@ def opened(path: str | os.PathLike, record: Record, space: Space) -> Iterator[Di
             if _parameter(group, name) is None:
                 warnings.warn(f"store: {os.fspath(path)!r} is damaged: {name}, written again", RuntimeWarning, 4)
                 _write_parameter(group, space, name, column)
+                group.attrs.update(attributes)  # its checksum may be damaged instead
         yield Disk(group, there)
 
 
 def read(path: str | os.PathLike) -> tuple[Record, Space, Columns]:
     """The contents of a store, complete or not. Raises ArgumentError if there is no store."""
     group, record = _read(Path(path), "r")
+    if not _is_whole(group):
+        raise ArgumentError(
+            f"store: {os.fspath(path)!r} is damaged: its description; the same sweep, started again, writes it again"
+        )
     shape, parameters = tuple(record["sizes"].values()), {}
     for name, dims in record["parameters"].items():
         values = _parameter(group, name)
@@ -252,6 +276,22 @@ def _parameter(group: Any, name: str) -> np.ndarray | None:
         values = group[name][:]
         return values if group.attrs[CHECKSUMS][name] == digest(name, 0, values) else None
     return None
+
+
+def _attributes(record: Record, space: Space) -> dict[str, Any]:
+    """The attributes of a store: the record, and digests of it and of the parameters."""
+    checksums = {name: digest(name, 0, column) for name, column in space.rows(0, len(space)).items()}
+    return {"sweep": record, CHECKSUMS: {RECORD: _record_digest(record), **checksums}}
+
+
+def _record_digest(record: Record) -> int:
+    return digest(RECORD, 0, np.array([json.dumps(record)]))
+
+
+def _is_whole(group: Any) -> bool:
+    """Whether the record is that of its digest. Stores of earlier versions have none."""
+    checksums, right = group.attrs.get(CHECKSUMS), _record_digest(group.attrs["sweep"])
+    return isinstance(checksums, dict) and checksums.get(RECORD, right) == right
 
 
 def differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
@@ -277,10 +317,8 @@ def _create(path: Path, record: Record, space: Space) -> None:
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        columns = space.rows(0, len(space))
-        checksums = {name: digest(name, 0, column) for name, column in columns.items()}
-        group = zarr.create_group(temporary, attributes={"sweep": record, CHECKSUMS: checksums})
-        for name, column in columns.items():
+        group = zarr.create_group(temporary, attributes=_attributes(record, space))
+        for name, column in space.rows(0, len(space)).items():
             _write_parameter(group, space, name, column)
         with contextlib.suppress(FileExistsError, NotADirectoryError):  # another process was faster: open its store
             if not path.exists():
