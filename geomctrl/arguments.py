@@ -172,7 +172,7 @@ def count(name: str, x: object, least: int = 0, largest: int = MAX_COUNT, expect
     """
     try:
         n = None if isinstance(x, bool) or np.ma.is_masked(x) else operator.index(x)  # pyright: ignore[reportArgumentType]
-    except TypeError:
+    except Exception:  # of the object itself, too
         n = None
     if n is None or not least <= n <= largest:
         whole = f"a whole number from {least}" + (f" to {largest}" if largest < MAX_COUNT else "")
