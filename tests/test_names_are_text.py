@@ -120,6 +120,13 @@ def test_control_characters_are_refused_wherever_names_come_in(name):
         gc.Robot.build([gc.Body("b", None, gc.Joint.revolute((0, 0, 1)), None, inertia)], name=name)
 
 
+def test_errors_of_mujoco_quote_no_control_characters():
+    pytest.importorskip("mujoco")
+    bad = "<mujoco><worldbody><body><joint type='x\u202e\x9b1m'/></body></worldbody></mujoco>"
+    with pytest.raises(ModelError, match="invalid keyword: 'x__1m'\nElement 'joint'"):
+        models.load_mjcf(bad)
+
+
 def test_a_file_whose_name_no_xml_holds_still_names_its_robot(tmp_path):
     path = Path(f"{tmp_path}/a\x01\udcff.urdf")
     path.write_text(urdf("x").replace('<robot name="x">', "<robot>"), encoding="utf-8")

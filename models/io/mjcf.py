@@ -14,6 +14,7 @@ from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.checks import UNWRITABLE
 from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
@@ -168,8 +169,9 @@ def compile_mjcf(mujoco, source):
         spec = mujoco.MjSpec.from_string(located) if is_text else mujoco.MjSpec.from_file(str(located))
         documents = {"the text": root} if is_text else _included(located, root, located.parent)
         return label, functools.partial(_lines, documents, spec), spec.compile()
-    except ValueError as error:
-        raise ModelError(f"{label}: {error}") from None
+    except ValueError as error:  # MuJoCo quotes the file as it is
+        text = "\n".join(UNWRITABLE.sub("_", line) for line in str(error).splitlines())
+        raise ModelError(f"{label}: {text}") from None
 
 
 def _included(path, root, folder):
