@@ -1,10 +1,9 @@
 """Storage of a sweep: one row per run, in memory or in a Zarr store on disk.
 
 A store is a Zarr group that xarray can open. Parameters, measures and the ends of runs are arrays along the dimension
-"run", with one block per chunk. `checksum` contains a digest of each block of each column, and `done`, which is written
-last, marks complete blocks. Blocks with right digests and the mark are valid. A block with neither was not computed, or
-its process was killed; any other block has changed on disk, and a warning lists it. The attribute "sweep" identifies
-the sweep.
+"run", with one block per chunk. `checksum` contains a digest of each block of each column; blocks with right digests
+are valid. `done` is written last and marks complete blocks. A marked block with wrong digests has changed on disk, and
+a warning lists it; without the mark, its process was killed. The attribute "sweep" identifies the sweep.
 """
 
 from __future__ import annotations
@@ -126,6 +125,15 @@ class Disk(Memory):
     def done(self) -> np.ndarray:
         return self._checked()[0]
 
+    def missing(self, block: int) -> list[int]:
+        done = self.done()
+        marks = self._read("done", self.arrays["done"])[0] if "done" in self.arrays else np.zeros_like(done)
+        if (marks != done).any():  # damaged, or the process was killed before it marked a complete block
+            with contextlib.suppress(OSError):  # results do not depend on marks
+                self.arrays["done"] = self.create("done", done)
+                self.arrays["done"][:] = done
+        return (np.flatnonzero(~done[::block]) * block).tolist()
+
     def columns(self) -> Columns:
         done, columns = self._checked()
         for column in columns.values():
@@ -153,10 +161,9 @@ class Disk(Memory):
                     bad.append(name)
                 elif column is not None:  # a measure without any result in the block is not written
                     column[rows] = _blank(column)
-            is_consistent = not marks[rows].any() if bad else marks[rows].all()
-            valid[rows] = is_consistent and not bad
-            if not is_consistent or first in unreadable:
-                damaged.append(_shown_block(first, self.n, self.block, bad or ["done"]))
+            valid[rows] = not bad
+            if bad and (marks[rows].any() or first in unreadable):
+                damaged.append(_shown_block(first, self.n, self.block, bad))
         for name in [name for name, right in is_right.items() if not right]:
             del self.arrays[name], columns[name]
         if damaged:
