@@ -27,6 +27,7 @@ from numba.np import numpy_support
 from geomctrl import caches
 from geomctrl.tracing.rebinding import empty_cells, rebind
 
+from .jit import interrupts_deferred
 from .primitives import FLAGS, STRICT_FLAGS, KernelTypeError, fingerprint, modules, python_function, references
 
 
@@ -87,7 +88,8 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
     def compile_declared(*args, **kwargs):
         if dispatcher.overloads:
             raise KernelTypeError(function.__name__, declared, args)
-        dispatcher.compile(declared)
+        with interrupts_deferred():
+            dispatcher.compile(declared)
         return dispatcher
 
     dispatcher._compile_for_args = compile_declared
@@ -97,8 +99,9 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
 
 def _without_internals(dispatcher: Any, function: Callable[..., Any], declared: Any, fill: Callable[[], None]) -> Any:
     """Return the entry for versions of numba with other internals. It is not cached: each process compiles it."""
-    fill()
-    dispatcher.compile(declared)
+    with interrupts_deferred():
+        fill()
+        dispatcher.compile(declared)
     dispatcher.disable_compile()
 
     @functools.wraps(function)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import geomctrl
 from geomctrl.kernels import numba_loops, tree
-from geomctrl.kernels.jit import kernel
+from geomctrl.kernels.jit import interrupts_deferred, kernel
 from geomctrl.kernels.primitives import KernelTypeError, fingerprint, primitive, references
 
 CORE = Path(geomctrl.__file__).parent / "kernels"
@@ -167,6 +168,34 @@ def test_who_watches_hears_of_compiling_and_not_of_loading(package):
     write_callee(package, 2.0)
     assert run(package, watched) == ["['scaled']"]
     assert run(package, watched) == ["[]"]
+
+
+def test_ctrl_c_takes_effect_once_a_kernel_is_compiled(package):
+    interrupted = (
+        "import signal; from scratch import caller; from scratch.jit import watch_compiling\n"
+        "try:\n with watch_compiling(lambda name: signal.raise_signal(signal.SIGINT)): caller.scaled(1.0)\n"
+        "except KeyboardInterrupt: print(len(caller.scaled.overloads), caller.scaled(1.0))"
+    )
+    write_callee(package, 2.0)
+    assert run(package, interrupted) == ["1", "2.0"]
+
+
+def test_a_second_ctrl_c_takes_effect_at_once():
+    before, steps = signal.getsignal(signal.SIGINT), []
+
+    def press():
+        with interrupts_deferred():
+            for _ in range(3):
+                signal.raise_signal(signal.SIGINT)
+                steps.append("next")
+
+    with pytest.raises(KeyboardInterrupt):
+        press()
+    assert steps == ["next"]
+    assert signal.getsignal(signal.SIGINT) is before
+    with interrupts_deferred():
+        assert signal.getsignal(signal.SIGINT) is not before
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 @kernel("f8(f8)")
