@@ -159,7 +159,8 @@ def _sparse(path):
     os.truncate(path, 1 << 40)  # takes no room on the disk, and exceeds the memory
 
 
-FILES = {"link": _link, "sparse": _sparse, "device": _device, "pipe": _pipe, "folder": _folder, "owner": planted_by_a_stranger,
+FILES = {"link": _link, "sparse": _sparse, "device": _device, "pipe": _pipe, "folder": _folder,
+         "owner": planted_by_a_stranger,
          "group": lambda path: path.chmod(0o664), "world": lambda path: path.chmod(0o646)}  # fmt: skip
 
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from .interrupts import interrupts_deferred
 
 _compiling = threading.RLock()
 _watchers: list[Callable[[str], object]] = []
@@ -36,32 +37,6 @@ def watch_compiling(watcher: Callable[[str], object]) -> Iterator[None]:
 def _announce(name: str) -> None:
     for watcher in tuple(_watchers):
         watcher(name)
-
-
-@contextlib.contextmanager
-def interrupts_deferred() -> Iterator[None]:
-    """In this context, Ctrl-C takes effect at the end, a second one at once.
-
-    After an interrupted import or compilation, numba raises errors for the rest of the process.
-    """
-    handler = signal.getsignal(signal.SIGINT)
-    if not callable(handler) or threading.current_thread() is not threading.main_thread():  # which alone receives it
-        yield
-        return
-    pressed: list[Any] = []
-
-    def press(*arguments: Any) -> None:
-        pressed.append(arguments)
-        if len(pressed) > 1:
-            handler(*arguments)
-
-    signal.signal(signal.SIGINT, press)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if len(pressed) == 1:
-            handler(*pressed[0])
 
 
 class Kernel:

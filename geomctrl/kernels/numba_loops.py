@@ -27,7 +27,7 @@ from numba.np import numpy_support
 from geomctrl import caches
 from geomctrl.tracing.rebinding import empty_cells, rebind
 
-from .jit import interrupts_deferred
+from .interrupts import interrupts_deferred
 from .primitives import FLAGS, STRICT_FLAGS, KernelTypeError, fingerprint, modules, python_function, references
 
 

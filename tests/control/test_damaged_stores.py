@@ -138,6 +138,18 @@ def test_another_sweep_does_not_take_a_store_whose_description_is_damaged(store)
         gc.sweep(make, SPACE, MEASURES, 0.004, 2e-3, **grouped_sweep(block=2, store=store, **THREAD))
 
 
+def test_numbers_in_a_block_without_results_are_not_read(tmp_path):
+    def some(point):
+        if point["x"] > 1.0:
+            raise ValueError("no loop")
+        return make(point)
+
+    store = tmp_path / "s.zarr"
+    first = gc.sweep(some, SPACE, MEASURES, 0.004, 1e-3, **grouped_sweep(block=2, store=store, **THREAD))
+    shutil.copy(store / "size" / "c" / "0", store / "size" / "c" / "3")
+    xarray.testing.assert_identical(load(store), first)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("array", ["both", "reason", "checksum", "success"])
 @pytest.mark.parametrize("other", ["t_reached", "success", "checksum", "both", "word"])

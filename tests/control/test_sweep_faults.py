@@ -148,14 +148,16 @@ def test_interrupted_it_does_the_missing_blocks_only(table, tmp_path):
     assert before.items() <= chunks(store).items()
 
 
-def test_a_block_without_its_mark_is_done_again(table, tmp_path):
+def test_an_incomplete_block_without_its_mark_is_done_again(table, tmp_path):
     store = tmp_path / "s.zarr"
     swept(store=store, **THREAD)
     zarr.open_group(store)["peak"][8:16] = -1.0
-    (store / "done" / "c" / "1").unlink()  # checksums do not matter, because incomplete blocks are not read
+    (store / "done" / "c" / "1").unlink()  # as if it had been killed in this block: no warning
     assert load(store).peak.isnull().sum() == 16
     xarray.testing.assert_identical(swept(store=store, **THREAD), table)
-    shutil.rmtree(store / "done")  # as if it had been killed in its first block
+    shutil.rmtree(store / "done")  # complete blocks need no mark
+    xarray.testing.assert_identical(load(store), table)
+    shutil.rmtree(store / "checksum")  # as if it had been killed in its first block
     assert load(store).peak.isnull().all()
     xarray.testing.assert_identical(swept(store=store, **THREAD), table)
 

@@ -13,7 +13,8 @@ import pytest
 
 import geomctrl
 from geomctrl.kernels import numba_loops, tree
-from geomctrl.kernels.jit import interrupts_deferred, kernel
+from geomctrl.kernels.interrupts import interrupts_deferred
+from geomctrl.kernels.jit import kernel
 from geomctrl.kernels.primitives import KernelTypeError, fingerprint, primitive, references
 
 CORE = Path(geomctrl.__file__).parent / "kernels"
@@ -84,7 +85,7 @@ def package(tmp_path):
     """A package with a copy of our jit, a kernel and, in another file, the primitive that it calls."""
     root = tmp_path / "scratch"
     root.mkdir()
-    for name in ("jit", "primitives", "numba_loops"):
+    for name in ("jit", "interrupts", "primitives", "numba_loops"):
         shutil.copy(CORE / f"{name}.py", root)
     (root / "__init__.py").touch()
     (root / "caller.py").write_text(CALLER.format(package="scratch"))

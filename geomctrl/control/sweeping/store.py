@@ -94,12 +94,11 @@ class Disk(Memory):
         super().__init__(record["runs"])
         self.group, self.record, self.block = group, record, record["block"]
         self.names = [*FIXED_COLUMNS, *record["measures"]]  # second axis of the checksums
-        shape = (self.n,)
-        arrays = {
-            name: _array_of(group, name, shape, bool if name == "done" else None) for name in (*self.names, "done")
-        }
+        self.digests = -(-self.n // self.block), len(self.names)  # shape of the checksums
+        dtypes = dict.fromkeys(self.names) | {"done": bool}
+        arrays = {name: _array_of(group, name, (self.n,), dtype) for name, dtype in dtypes.items()}
         self.arrays = {name: x for name, x in arrays.items() if x is not None}
-        self.checksums = _array_of(group, CHECKSUMS, (-(-self.n // self.block), len(self.names)), np.uint64)
+        self.checksums = _array_of(group, CHECKSUMS, self.digests, np.uint64)
 
     def create(self, name: str, like: np.ndarray) -> Any:
         measure = self.record["measures"].get(name, {"dims": [], "attrs": {}})
@@ -111,8 +110,8 @@ class Disk(Memory):
         """Like `Memory.write`. Raises SweepError if writing fails; earlier blocks remain."""
         try:
             if self.checksums is None:
-                shape, dims = (-(-self.n // self.block), len(self.names)), (f"{CHECKSUMS}_block", f"{CHECKSUMS}_array")
-                self.checksums = _array(self.group, CHECKSUMS, shape, np.zeros(0, np.uint64), 1, dims, {})
+                dims = f"{CHECKSUMS}_block", f"{CHECKSUMS}_array"
+                self.checksums = _array(self.group, CHECKSUMS, self.digests, np.zeros(0, np.uint64), 1, dims, {})
             self.checksums[first // self.block] = [
                 digest(name, first, columns[name]) if name in columns else 0 for name in self.names
             ]
@@ -234,23 +233,22 @@ def opened(path: str | os.PathLike, record: Record, space: Space) -> Iterator[Di
         _create(path, record, space)
     with _alone(path):
         group, there = _read(path, "r+")
-        attributes = _attributes(record, space)
+        attributes, columns, damaged = _attributes(record, space), space.rows(0, len(space)), []
         if not _is_whole(group):
-            sums = group.attrs.get(CHECKSUMS)
-            ours = isinstance(sums, dict) and sums.get(RECORD) == attributes[CHECKSUMS][RECORD]
-            if not ours and json.dumps(there) != json.dumps(record):
+            ours = _digests(group)[RECORD] == attributes[CHECKSUMS][RECORD] or json.dumps(there) == json.dumps(record)
+            if not ours:
                 raise ArgumentError(f"store: {os.fspath(path)!r} is damaged: its description; give another folder")
-            warnings.warn(f"store: {os.fspath(path)!r} is damaged: its description, written again", RuntimeWarning, 4)
-            group.attrs.update(attributes)
-            there = record
+            there, damaged = record, ["its description"]
         different = differences(there["identity"], record["identity"])
         if different:
             raise ArgumentError(f"store: {os.fspath(path)!r} has another sweep: {'; '.join(different)}")
-        for name, column in space.rows(0, len(space)).items():
-            if _parameter(group, name) is None:
-                warnings.warn(f"store: {os.fspath(path)!r} is damaged: {name}, written again", RuntimeWarning, 4)
-                _write_parameter(group, space, name, column)
-                group.attrs.update(attributes)  # its checksum may be damaged instead
+        parameters = [name for name in columns if _parameter(group, name) is None]
+        if damaged + parameters:
+            listed = ", ".join(damaged + parameters)
+            warnings.warn(f"store: {os.fspath(path)!r} is damaged: {listed}, written again", RuntimeWarning, 4)
+            group.attrs.update(attributes)
+        for name in parameters:
+            _write_parameter(group, space, name, columns[name])
         yield Disk(group, there)
 
 
@@ -281,7 +279,7 @@ def _parameter(group: Any, name: str) -> np.ndarray | None:
     """The values of a parameter, or None if they have changed on disk."""
     with contextlib.suppress(Exception):  # decoders of chunks may raise anything
         values = group[name][:]
-        return values if group.attrs[CHECKSUMS][name] == digest(name, 0, values) else None
+        return values if _digests(group)[name] == digest(name, 0, values) else None
     return None
 
 
@@ -295,10 +293,15 @@ def _record_digest(record: Record) -> int:
     return digest(RECORD, 0, np.array([json.dumps(record)]))
 
 
+def _digests(group: Any) -> dict[str, int]:
+    digests = group.attrs.get(CHECKSUMS)
+    return digests if isinstance(digests, dict) else {}
+
+
 def _is_whole(group: Any) -> bool:
     """Whether the record is that of its digest. Stores of earlier versions have none."""
-    checksums, right = group.attrs.get(CHECKSUMS), _record_digest(group.attrs["sweep"])
-    return isinstance(checksums, dict) and checksums.get(RECORD, right) == right
+    right = _record_digest(group.attrs["sweep"])
+    return _digests(group).get(RECORD, right) == right
 
 
 def differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
@@ -394,34 +397,3 @@ def _alone(path: Path) -> Iterator[None]:
     finally:
         _held.discard(descriptor)
         os.close(descriptor)
-
-
-ENDS = {
-    "success": "reached the end, and all measures were computed",
-    "t_reached": "last time reached",
-    "reason": "why it ended",
-    "run": "number of the run, for replay",
-}
-
-
-def table(record: Record, space: Space, columns: Columns) -> Any:
-    """The xarray.Dataset over the dimensions: parameters as coordinates, measures, and the end of each run.
-
-    Missing runs are nan, with an empty reason; attrs["sweep"] is the record as JSON.
-    """
-    with needed_for("sweep"):
-        import xarray
-    missing = {"success": np.zeros(len(space), bool), "t_reached": np.full(len(space), np.nan)}
-    missing |= {"reason": np.full(len(space), "", object), "run": np.arange(len(space))}
-    measures = {name: np.full(len(space), np.nan) for name in record["measures"]}
-    sizes, variables = dict(space.sizes), {}
-    for name, blank in (measures | missing).items():
-        column = columns.get(name, blank)
-        described = record["measures"].get(name, {"dims": [], "attrs": {"long_name": ENDS.get(name)}})
-        dims = axes(name, column.ndim - 1, described["dims"])
-        if any(sizes.setdefault(dim, n) != n for dim, n in zip(dims, column.shape[1:])):
-            dims = axes(name, column.ndim - 1, [])
-        attrs = described["attrs"] | ({"units": "s"} if name == "t_reached" else {})
-        variables[name] = (*space.sizes, *dims), column.reshape(space.shape + column.shape[1:]), attrs
-    coordinates = {name: tuple(parameter) for name, parameter in space.parameters.items()}
-    return xarray.Dataset(variables, coordinates, {"sweep": json.dumps(record)})

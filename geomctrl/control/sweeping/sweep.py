@@ -27,13 +27,19 @@ from geomctrl.other_names import OF_OPTIONS, named_arguments
 
 from .executors import SweepExecution, computed
 from .fingerprint import fingerprint, versions
-from .job import Job, case_of
+from .job import Columns, Job, case_of, needed_for
 from .space import Point, Space, checked_space
-from .store import DIGEST, ENDS, FORMAT, Memory, Record, differences, opened, read, table
+from .store import DIGEST, FORMAT, Memory, Record, axes, differences, opened, read
 
 Measures = Mapping[str, Callable[[Run], Any]] | Iterable[Callable[[Run], Any]]
 MIN_BLOCK, MAX_BLOCK, TARGET_BLOCKS = 8, 256, 64  # runs per block; blocks of a sweep of medium size
 GPU_BLOCK = 16_384  # runs per block on a GPU
+ENDS = {
+    "success": "reached the end, and all measures were computed",
+    "t_reached": "last time reached",
+    "reason": "why it ended",
+    "run": "number of the run, for replay",
+}
 RECORDED_OPTIONS = "every", "strict", "compiled", "device", "precision"  # besides the method
 
 
@@ -145,6 +151,29 @@ def _warned(results: Any) -> Any:
 def load(store: str | os.PathLike) -> Any:
     """Load the result of a `sweep` from its store; runs that are still missing are nan."""
     return table(*read(store))
+
+
+def table(record: Record, space: Space, columns: Columns) -> Any:
+    """The xarray.Dataset over the dimensions: parameters as coordinates, measures, and the end of each run.
+
+    Missing runs are nan, with an empty reason; attrs["sweep"] is the record as JSON.
+    """
+    with needed_for("sweep"):
+        import xarray
+    missing = {"success": np.zeros(len(space), bool), "t_reached": np.full(len(space), np.nan)}
+    missing |= {"reason": np.full(len(space), "", object), "run": np.arange(len(space))}
+    measures = {name: np.full(len(space), np.nan) for name in record["measures"]}
+    sizes, variables = dict(space.sizes), {}
+    for name, blank in (measures | missing).items():
+        column = columns.get(name, blank)
+        described = record["measures"].get(name, {"dims": [], "attrs": {"long_name": ENDS.get(name)}})
+        dims = axes(name, column.ndim - 1, described["dims"])
+        if any(sizes.setdefault(dim, n) != n for dim, n in zip(dims, column.shape[1:])):
+            dims = axes(name, column.ndim - 1, [])
+        attrs = described["attrs"] | ({"units": "s"} if name == "t_reached" else {})
+        variables[name] = (*space.sizes, *dims), column.reshape(space.shape + column.shape[1:]), attrs
+    coordinates = {name: tuple(parameter) for name, parameter in space.parameters.items()}
+    return xarray.Dataset(variables, coordinates, {"sweep": json.dumps(record)})
 
 
 @named_arguments()
