@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import flag, function, instance, one_state, shown
-from geomctrl.control.contracts import Desired, Lyapunov, Reference, desired_at
+from geomctrl.arguments import flag, instance, one_state, shown
+from geomctrl.control.contracts import Desired, Lyapunov, Reference, desired_at, require_reference
 from geomctrl.control.friction.model import FrictionModel, friction_of_law
 from geomctrl.control.plant import Plant
 from geomctrl.control.subclass_checks import require_called
@@ -53,8 +53,7 @@ class ModelBased(Law):
     def __init__(self, robot: Robot, reference: Reference, friction: FrictionModel | None = None):
         if not isinstance(robot, Robot):
             raise ArgumentError(f"robot: expected a geomctrl.Robot, got {shown(robot)}")
-        function("reference", reference, "t -> Desired(q, v, a)", 1)
-        self.robot, self.reference = robot, reference
+        self.robot, self.reference = robot, require_reference(reference, robot)
         self.friction = friction_of_law(friction, robot.nv)
 
     def _gain(self, name: str, gain: ArrayLike | None, of_rule: Callable[[Design], ArrayLike]) -> np.ndarray:

@@ -30,7 +30,7 @@ from geomctrl.mechanism.states import one_configuration
 from geomctrl.motion.trajectory import duration
 from geomctrl.robot import Robot
 
-from .contracts import Command, require_controller, started, wants_measurements
+from .contracts import Command, require_controller, require_reference, started, wants_measurements
 from .plant import Plant
 from .sample import Sample, State
 from .sensing import sensing_of
@@ -52,7 +52,7 @@ class Loop:
         robot = plant.robot
         self.plant, self.now, self.controller = plant, plant.at(0.0), controller
         self.piece = self.piece_at(0.0)
-        self.reference = _reference(controller)
+        self.reference = _reference(controller, plant.robot)
         q0, v0 = one_configuration(robot, "q0", q0), checked("v0", v0, (robot.nv,))
         if v0.ndim != 1:
             raise ArgumentError(f"v0: expected one velocity ({robot.nv},), got shape {v0.shape}")
@@ -287,13 +287,11 @@ def _group_of_states(configurations: Any, nv: int, z_group: Any, nx: int) -> Pro
     return Product(configurations, Rn(nv), z_group, *([Rn(nx)] if nx else []), Rn(1))
 
 
-def _reference(controller: Any) -> Any:
-    """The reference of a controller, or None. Raises ArgumentError if it is not callable, or no controller."""
+def _reference(controller: Any, robot: Robot) -> Any:
+    """The reference of a controller, or None."""
     require_controller(controller)
     reference = getattr(controller, "reference", None)
-    if reference is not None and not callable(reference):
-        raise ArgumentError(f"controller: expected a reference t -> Desired(q, v, a), got {shown(reference)}")
-    return reference
+    return None if reference is None else require_reference(reference, robot, "controller.reference")
 
 
 def _require_same_joints(controller: Any, robot: Robot) -> None:

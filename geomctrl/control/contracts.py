@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from geomctrl.arguments import function, number, read_only, shown
+from geomctrl.arguments import number, read_only, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.numbers import holds_symbols
 from geomctrl.tracing.untraceable import assigned
@@ -213,6 +213,24 @@ def require_controller(controller: Any, name: str = "controller") -> None:
         raise ArgumentError(f"{expected}, got {shown(controller)}, called with {inspect.signature(controller)}")
 
 
+def require_reference(reference: Any, robot: Any = None, name: str = "reference") -> Any:
+    """Return a reference; raises ArgumentError unless it is a function t -> Desired(q, v, a) for the robot."""
+    expected, kind = f"{name}: expected a function t -> Desired(q, v, a)", type(reference).__name__
+    if isinstance(reference, type):
+        kind = reference.__name__
+        raise ArgumentError(f"{expected}, got the class {kind}: pass an object, {kind}(...)")
+    if not callable(reference):
+        raise ArgumentError(f"{expected}, got {shown(reference)}")
+    if not accepts(reference, 1):
+        raise ArgumentError(f"{expected}, got {shown(reference)}, which takes {inspect.signature(reference)}")
+    if getattr(type(reference), "derivatives", 2) != 2:
+        raise ArgumentError(f"{expected}, got {kind}, which returns q and four derivatives: take Sinusoids or Quintic")
+    other = getattr(reference, "robot", robot)
+    if robot is not None and getattr(other, "nv", robot.nv) != robot.nv:
+        raise ArgumentError(f"{expected} for nv = {robot.nv}, got {kind} for {other.name} with nv = {other.nv}")
+    return reference
+
+
 def wants_measurements(controller: Any) -> bool:
     """Whether the controller takes the outputs of all sensors as a fifth argument."""
     return getattr(controller, "measurements", False) is True
@@ -265,7 +283,7 @@ def desired_at(reference: Reference, t: float) -> Desired:
         try:
             return reference(t)
         except TypeError:
-            function("reference", reference, "t -> Desired(q, v, a)", 1)
+            require_reference(reference)
             raise
     if latest.t != t or latest.reference is not reference:
         latest.desired = _read_only(reference(t))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -283,9 +283,15 @@ class SmoothReference(Protocol):
     def __call__(self, t: float) -> np.ndarray: ...
 
 
+class _Smooth(ReadableRepr):
+    """A motion that returns four derivatives, which laws for rigid joints refuse (`contracts.require_reference`)."""
+
+    derivatives: ClassVar[int] = 4
+
+
 @named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
-class Harmonic(ReadableRepr):
+class Harmonic(_Smooth):
     """A sine with four derivatives, for `controllers.ElasticJoint` and `control.FlatOutputs`. Other laws: `Sinusoids`.
 
     At a time it returns an array (5, n): q0 + amplitude sin(2 pi frequency t + phase), and its derivatives.
@@ -329,7 +335,7 @@ class Harmonic(ReadableRepr):
 
 @named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
-class RestToRest(ReadableRepr):
+class RestToRest(_Smooth):
     """A polynomial from q0 to q1, for `controllers.ElasticJoint` and `control.FlatOutputs`. Other laws: `Quintic`.
 
     At a time it returns an array (5, n): the value and four derivatives, which are zero at both ends. The degree is

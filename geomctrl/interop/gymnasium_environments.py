@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 from geomctrl.arguments import checked, count, function, listed, number, one_state, shown
 from geomctrl.control.closed_loop import hold_count
 from geomctrl.control.compiled.law import copy_of
-from geomctrl.control.contracts import Desired, accepts, require_controller
+from geomctrl.control.contracts import Desired, accepts, require_controller, require_reference
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.control.run import Run
 from geomctrl.control.sensing import checked_sensors, with_noise
@@ -53,7 +53,7 @@ class Task:
         self.steps = hold_count(t_end, control_dt, "t_end") if self.t_end >= self.control_dt else 0
         if not self.steps:
             raise ArgumentError(f"t_end: expected a multiple of control_dt = {self.control_dt:g} s, got {shown(t_end)}")
-        self.reference = function("reference", reference, "t -> Desired(q, v, a)", 1)
+        self.reference = require_reference(reference, self.plant.robot)
         self.controller = controller
         if controller is not None:
             require_controller(controller)
@@ -138,7 +138,7 @@ class Task:
             raise ArgumentError("start: expected a plant with sensors that measure what those of `plant` measure")
         if plant.sensors:
             plant = with_noise(plant, rng)
-        function("start: reference", reference, "t -> Desired(q, v, a)")
+        require_reference(reference, robot, "start: reference")
         q0, v0 = (begin.get(name) for name in ("q0", "v0"))
         if q0 is None or v0 is None:
             desired = Desired(*(x[0] for x in self.table(reference)))

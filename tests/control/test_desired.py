@@ -146,7 +146,7 @@ def test_what_a_law_keeps_or_uses_again_changes_no_sample(robot, every):
 @pytest.mark.parametrize(
     ("reference", "error", "message"),
     [
-        (np.zeros(2), ArgumentError, r"controller: expected a reference t -> Desired\(q, v, a\), got array"),
+        (np.zeros(2), ArgumentError, r"controller.reference: expected a function t -> Desired\(q, v, a\), got array"),
         (lambda t: None, SimulationError, r"reference: expected Desired\(q, v, a\) at t = 0 s, got None"),
         (lambda t: gc.Desired(np.zeros(2), 0.0, 0.0), SimulationError, r"reference: expected Desired.*got Desired"),
         (lambda t: (np.zeros(2), np.zeros(2)), SimulationError, r"reference: expected Desired.*got \(array"),

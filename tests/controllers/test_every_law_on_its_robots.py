@@ -1,5 +1,6 @@
 """Every bundled law with default gains satisfies its proof on several bundled robots."""
 
+import inspect
 import shutil
 import subprocess
 
@@ -8,8 +9,9 @@ import pytest
 from bundled_laws import LEARN, PAIRS, ROBOTS, law_of
 
 import geomctrl as gc
-from geomctrl import controllers, testing
+from geomctrl import controllers, references, testing
 from geomctrl.control.contracts import started
+from geomctrl.described import recorded
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 
@@ -205,6 +207,50 @@ def test_an_estimate_that_moves_the_wrong_way_breaks_it(law, monkeypatch):
     monkeypatch.setattr(controllers.slotine_li.AdaptiveSliding, "_gradient", lambda self, g: -right(self, g))
     with pytest.raises(AssertionError):
         keeps(law, controller, plant)
+
+
+TRACKING = sorted(
+    law
+    for law in ROBOTS.keys() - {"QuadrotorTracking"}  # it takes a FlatOutputs
+    if "reference" in inspect.signature(getattr(controllers, law)).parameters
+)
+
+
+class Still:
+    """A motion whose class can also be called with one number."""
+
+    def __init__(self, amplitude=0.1):
+        self.amplitude = amplitude
+
+    def __call__(self, t):
+        return gc.Desired(np.zeros(2), np.zeros(2), np.zeros(2))
+
+
+@pytest.mark.parametrize("law", TRACKING)
+def test_a_reference_that_can_not_be_followed_is_refused_at_construction(law):
+    assert len(TRACKING) > 20
+    controller = law_of(law, ROBOTS[law][0])[0]
+    arguments = recorded(controller)
+
+    def refuses(reference, message):
+        with pytest.raises(gc.ArgumentError, match=message):
+            type(controller)(**arguments | {"reference": reference})
+
+    smooth = references.Harmonic(np.zeros(11), 0.1, 0.5)
+    refuses(np.zeros(2), r"reference: expected a function t -> .* got array")
+    if law == "ElasticJoint":
+        refuses(Still, r"reference: expected a function t -> \(5, 2\), .* got <class .*Still")
+        refuses(smooth, r"reference: expected a function t -> \(5, 2\), .* got Harmonic\(")
+        return
+    for kind in (Still, references.Harmonic):
+        refuses(kind, rf"got the class {kind.__name__}: pass an object, {kind.__name__}\(\.\.\.\)")
+    refuses(smooth, r"got Harmonic, which returns q and four derivatives")
+    wrong = "panda" if controller.robot.nv == 4 else "scara"
+    other = gc.models.load(wrong)
+    refuses(
+        references.hold(other, other.neutral()), rf"for nv = {controller.robot.nv}, got Quintic for {wrong} with nv = "
+    )
+    type(controller)(**arguments)
 
 
 @pytest.mark.slow

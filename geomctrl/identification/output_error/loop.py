@@ -9,13 +9,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, function, instance, listed, number, one_or_each, shown
+from geomctrl.arguments import checked, choice, instance, listed, number, one_or_each, shown
 from geomctrl.control.compiled.law_slopes import law_slopes
 from geomctrl.control.contracts import (
     Command,
     Controller,
     Desired,
     require_controller,
+    require_reference,
     started,
     time,
     wants_measurements,
@@ -178,7 +179,7 @@ class ServoLoop:
     torque: str = "commanded"
 
     def __post_init__(self):
-        function("reference", self.reference, "t -> Desired(q, v, a)", 1)
+        require_reference(self.reference)
         for name in GAINS:
             x = checked(name, getattr(self, name), ())
             if x.ndim > 1 or not x.size:
