@@ -40,16 +40,22 @@ class Counterexample(AssertionError):
         Code that prints the contradicting numbers. Comments name objects that it can not create.
     source : str
         How the state was found: "sampled", "searched", "simulated" or "known".
+    hint : str
+        What else may explain the violation, such as friction of the plant.
     """
 
-    def __init__(self, message: str, state: State, promise: str, paste: str = "", source: str = "sampled"):
-        super().__init__(message, state, promise, paste, source)  # all arguments, which pickling needs
+    def __init__(
+        self, message: str, state: State, promise: str, paste: str = "", source: str = "sampled", hint: str = ""
+    ):
+        super().__init__(message, state, promise, paste, source, hint)  # all arguments, which pickling needs
         self.message, self.state, self.promise, self.paste, self.source = message, state, promise, paste, source
+        self.hint = hint
 
     def __str__(self):
         code = textwrap.indent(self.paste, "    ")
         reproduced = f"\n\nTo reproduce it:\n\n{code}" if self.paste else ""
-        return f"{self.message} {self.state}{reproduced}"
+        hint = f"\n\n{self.hint}" if self.hint else ""
+        return f"{self.message} {self.state}{hint}{reproduced}"
 
 
 def unresolved(error: SimulationError) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import numpy as np
+
+from geomctrl.control.rebuilding import with_arguments
 
 from .counterexample import MEASURED, Counterexample, paste
 from .domain import Domain, State
@@ -17,6 +20,8 @@ POSITIVE = 1e-10  # relative to |rate| + V / s: larger rates are positive
 V_TOLERANCE = 1e-6  # relative to typical V: smaller differences are rounding
 MIN_POSITIVE_DISTANCE = 0.05  # spreads: distance from the equilibrium beyond which V must be positive
 MAX_RATE_ERROR = 1e-2  # relative to |rate| + V / s: with a larger error dV/dt is useless
+
+PARTS = {"friction": None, "actuators": (), "f_ext": None, "stops": None}  # of a plant, and a plant without them
 
 Check = Callable[[State], None]
 
@@ -132,7 +137,25 @@ class Checks:
             fails(simple.state)
             code = simple.code
         script = paste(self.promise.plant, code, MEASURED)
-        return Counterexample(worst.message, worst.state, worst.promise, script, source)
+        hint = self.hint(worst.state) if worst.promise == "derivative" else ""
+        return Counterexample(worst.message, worst.state, worst.promise, script, source, hint)
+
+    def hint(self, x: State) -> str:
+        """Say what else explains that dV/dt is not the promised rate at x; "" if nothing is found."""
+        hints, plant = [], self.promise.plant
+        rates = self.promise.along(x)
+        if not self.bound and rates.actual < rates.promised:
+            hints.append("V falls faster than promised here: if the proof says V' <= rate, pass bound=True.")
+        for part, absent in PARTS.items():
+            if not getattr(plant, part):
+                continue
+            with contextlib.suppress(Exception):  # a law may raise for a plant that it was not designed for
+                bare = with_arguments(plant, {part: absent})
+                alone = Checks(LyapunovClaim(self.promise.controller, bare), self.domain, self.rtol, self.bound)
+                alone.typical = self.typical
+                alone.check_promised_rate(x)
+                hints.append(f"Without the plant's {part} the claim holds here: Plant(..., {part}={absent}).")
+        return "\n".join(hints)
 
 
 def _same(a: np.ndarray | None, b: np.ndarray | None, allowed: float = 0.0) -> bool:

@@ -280,6 +280,34 @@ def test_a_bound_on_the_rate_may_be_loose_but_not_wrong():
         testing.assert_lyapunov(PD(BROKEN["promises too much"][0]), ARM, bound=True)
 
 
+FASTER = "V falls faster than promised here: if the proof says V' <= rate, pass bound=True."
+WITHOUT = "Without the plant's {} the claim holds here"
+
+
+@pytest.mark.parametrize(
+    ("plant", "part"),
+    [
+        (gc.Plant(ARM, gc.Friction(viscous=1.0)), "friction"),
+        (gc.Plant(ARM, actuators=gc.actuators.Saturation([1.0, 1.0])), "actuators"),
+        (gc.Plant(ARM.with_payload(1.0), gc.Friction(viscous=1e-3)), None),
+    ],
+)
+def test_a_message_names_the_part_of_the_plant_that_the_proof_leaves_out(plant, part):
+    law = gc.controllers.PDGravity(ARM, [0.3, 0.5], kp=20.0, kd=5.0)
+    with pytest.raises(testing.Counterexample) as caught:
+        testing.assert_lyapunov(law, plant, runs=0)
+    rates = testing.lyapunov_at(law, plant, *caught.value.state)
+    assert (FASTER in caught.value.hint) == (rates.actual < rates.promised)
+    named = [name for name in ("friction", "actuators", "f_ext", "stops") if WITHOUT.format(name) in str(caught.value)]
+    assert named == ([] if part is None else [part])
+
+
+def test_a_bound_is_not_advised_where_it_is_given():
+    with pytest.raises(testing.Counterexample) as caught:
+        testing.assert_lyapunov(PD(BROKEN["promises too much"][0]), ARM, bound=True)
+    assert caught.value.hint == ""
+
+
 def test_an_honest_promise_to_grow_is_caught():
     law = PD(lambda T, e, v: (T + 10.0 * e, v), lambda t, v: 6.0 * v)
     with pytest.raises(AssertionError, match=r"the promised rate is positive: \d"):
