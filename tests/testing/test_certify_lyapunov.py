@@ -579,3 +579,23 @@ def test_a_v_that_grows_somewhere_is_refuted_however_semidefinite():
     result = testing.certify_lyapunov(Growing(ARM, Q_D, 50.0, 10.0), ARM, BOX, **QUICK)
     assert result.status == "refuted", result
     assert result.counterexample.excess > 0.0
+
+
+class Uncompensated(Limited):
+    """Without gravity compensation: gravity at the upright position is zero up to rounding of pi / 2 only."""
+
+    def __call__(self, t, q, v, z):
+        return Command(-60.0 * (q - self.q_d) - self.kd * v)
+
+
+def test_a_claim_that_is_open_about_the_equilibrium_only_gives_the_advice_to_leave_out_a_ball():
+    law = Uncompensated(pendulum(), np.inf, kp=50.0)
+    advice = "leave out a ball (outside=("
+    early, late = (testing.certify_lyapunov(law, law.robot, (0.5, 2.0), budget=b, levels=False) for b in (2, 2000))
+    assert early.status == late.status == "undecided"
+    assert advice not in str(early)
+    assert advice in str(late)
+    q, v = map(float, str(late).partition(advice)[2].partition(")")[0].split(","))
+    right = testing.certify_lyapunov(law, law.robot, (0.5, 2.0), outside=(q, v), levels=False)
+    assert right.proved
+    assert "hint" not in str(right)

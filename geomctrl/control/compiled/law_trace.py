@@ -132,9 +132,13 @@ def outputs_of(
             f"controller: expected no z_next of {class_name(controller)}, which has no state or no sampling period"
         )
     if bool(rates) != ("z_rate" in outputs or "z_next" in outputs):
-        raise ArgumentError(
-            f"controller: expected a z_rate of {class_name(controller)} if and only if start() gives a state"
+        name = class_name(controller)
+        expected = (
+            f"Command(tau, z_rate=...), or with z_next=..., because {name}.start() returns a state"
+            if rates
+            else f"no z_rate, because {name} has no start() that returns a state"
         )
+        raise ArgumentError(f"controller: expected {expected}")
     shapes = {"tau": {(nv,)}, "z_rate": rates, "z_next": states}
     for name, x in outputs.items():
         if not has_symbols(x) and not isinstance(x, (int, float, np.ndarray, np.generic)):

@@ -25,6 +25,10 @@ HINT = (
     "hint       V' needs no M^-1 where V = 1/2 w . M w + U(q) with w = v, or a signal that the law's command records:"
     ' Command(tau, signals={"s": w})'
 )
+NEAR_HINT = (
+    "hint       what is left lies about the equilibrium, where V' goes to zero: leave out a ball ({}), or give offset="
+)
+NEAR = 0.05  # of the half widths of the box: undecided boxes that are nearer to the equilibrium give this hint
 
 
 class Violation(NamedTuple):
@@ -75,6 +79,16 @@ class Claim:
         if self.needs:
             out.append(f"           {self.needs}")
         return "\n".join(out)
+
+
+def _reach_of_the_rest(claim: Claim) -> np.ndarray | None:
+    """The largest |x| of the undecided boxes of a claim, (2n,), if they all lie near the equilibrium."""
+    if claim.status != UNDECIDED or claim.task is None or claim.outcome is None:
+        return None
+    far = claim.task.box.far[0]
+    lo, hi = (x[:, : len(far)] for x in claim.outcome.left)
+    reach = np.maximum(np.abs(lo), np.abs(hi)).max(0, initial=0.0)
+    return reach if len(lo) and (reach <= NEAR * far).all() else None
 
 
 def _ended(outcome: BranchAndBound) -> str:
@@ -204,7 +218,12 @@ class LyapunovCertificate(ProofOnBoxes):
         out = [f"{self.name}: {self.status.upper()}", f"on {self.domain}", *map(str, self.claims)]
         out += [f"lemma      {lemma}" for lemma in self.lemmas]
         out.append(f"form       {self.form}")
-        if self.form.startswith(NOT_REWRITTEN) and self.status == UNDECIDED:
+        rest = next((x for x in map(_reach_of_the_rest, self.claims) if x is not None), None)
+        if rest is not None:
+            n = len(self.equations.q_d)
+            q, v = (f"{max(2.0 * x.max(), 1e-3):.1g}" for x in (rest[:n], rest[n : 2 * n]))
+            out.append(NEAR_HINT.format(f"outside=({q}, {v})"))
+        elif self.form.startswith(NOT_REWRITTEN) and self.status == UNDECIDED:
             out.append(HINT)
         if self.region is not None:
             start = f"V <= {self.region:.6g}"
