@@ -36,8 +36,8 @@ class MomentumAdaptation(AdaptiveSliding):
         `NaturalAdaptation`, so that m and p are physically possible; without friction and base parameters.
     follow : float
         Rate at which p follows m [1/s].
-    robot, reference, Lambda, K, Gamma, **options
-        As for `SlotineLi`.
+    robot, reference, Lambda, K, Gamma, rate, **options
+        As for `SlotineLi`; `rate` is 0.1 by default.
 
     Notes
     -----

@@ -34,11 +34,16 @@ class SlotineLi(AdaptiveSliding):
     adapt : "links", "base" or list of str
         Adapted parameters: "links" means ten of each body; a list names bodies, and all others keep the model's values;
         "base" means the base parameters of the robot in the reference-velocity dynamics.
-    friction : Friction, optional
-        If given, its viscous and Coulomb coefficients (nv each) are adapted too, starting from these values.
+    friction : FrictionModel, optional
+        A model that is linear in its parameters. They are adapted too, starting from these values: of `Friction` nv
+        viscous and nv Coulomb coefficients. The plant has the true ones; `smoothing` is assumed to be exact.
     minimum_mass : float, optional
         Lower bound on every adapted mass [kg]. Below it an estimate decreases ever more slowly and stops at half of it.
         If the true masses are above the bound, this only makes V' more negative. Not with adapt="base".
+    rate : float
+        Scale of the default Gamma [1/s]: estimates move faster if it is larger. Default 1.
+    form : {"ploen", "christoffel", "adjoint"}
+        The Coriolis matrix C; Mdot - 2C is skew-symmetric for all of them. Default "ploen".
 
     Notes
     -----
@@ -46,7 +51,8 @@ class SlotineLi(AdaptiveSliding):
 
     V = 1/2 s . M s + 1/2 (p - p_true) . Gamma^-1 (p - p_true),   V' = - s . K s.
 
-    The state z is the estimate p of the adapted parameters.
+    The state z is the estimate p: ten parameters of each adapted body, then those of friction. `estimate(z)` returns
+    the inertial parameters of all bodies, and `true_parameters(plant)` the z that makes V zero at e = 0, v = v_d.
 
     Examples
     --------

@@ -149,6 +149,8 @@ def recheck(
         A file of `Certificate.save`, or a proved certificate.
     processes : int, optional
         Number of processes. A box takes some milliseconds.
+    progress : bool or function, optional
+        True draws a bar in the terminal. A function receives the fraction of the boxes that has been checked.
 
     Returns
     -------

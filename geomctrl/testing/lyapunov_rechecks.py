@@ -44,7 +44,7 @@ def recheck_lyapunov(
     ----------
     proof : path or LyapunovCertificate
         The file, of which only the boxes are read, or the certificate.
-    controller, plant, box, ...
+    controller, plant, box, outside, parameters, rate, offset
         The arguments of `certify_lyapunov`, from which inequalities, derivatives and lemmas are derived again. They may
         be omitted for a certificate.
     level : float, optional

@@ -126,8 +126,12 @@ def worst_case(
         Ignore states with V below it [unit of V], because a loop with a wrong model settles off its equilibrium.
     points : int
         Number of random points, in addition to the middle, the ends of each parameter, up to 64 corners and the search.
+    region : Region or float
+        States about the equilibrium, as for `assert_lyapunov`.
     search : int
         Evaluations of states per point.
+    seed : int
+        Seed of the random points and states.
 
     Returns
     -------

@@ -190,6 +190,8 @@ def assert_input_to_state_stable(
         Where the disturbance d acts; default torques up to 1 N m at the joints.
     runs : Runs or int
         Runs, default one of 1 s, for each of a constant d, a varying one, and the one that maximises V'.
+    rtol : float
+        Largest excess of V' that counts as rounding, relative to the sizes of its terms.
 
     Raises
     ------

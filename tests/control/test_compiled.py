@@ -339,7 +339,7 @@ def test_what_is_no_controller():
         gc.compile(law)
     with pytest.raises(gc.ArgumentError, match=r"expected tau of shape \(2,\), got \(1,\)"):
         gc.compile(failing(lambda self, t, q, v, z: q[:1]))
-    with pytest.raises(gc.ArgumentError, match="expected a z_rate"):
+    with pytest.raises(gc.ArgumentError, match=r"expected Command\(tau, z_rate="):
         gc.compile(failing(lambda self, t, q, v, z: q, np.zeros(3)))
 
 

@@ -353,7 +353,7 @@ def test_base_parameters_give_the_same_torque():
         (
             lambda: controllers.SlotineLi(ARM, sway(ARM), friction="model"),
             ArgumentError,
-            "friction: expected a geomctrl.Friction or None, got 'model'",
+            "friction: expected a geomctrl.Friction or another FrictionModel, or None, got 'model'",
         ),
         *(
             (
