@@ -46,9 +46,10 @@ def certify_lyapunov(
         The states, as a `Box` or as half widths [rad or m, rad/s or m/s]; tracking errors about a moving reference. If
         that is a sum of sinusoids, the claim is about all times, otherwise a `Box` with `times` is needed.
     outside : float or pair (q, v), optional
-        Claim the decrease of V only outside the ellipsoid with these half axes; a number r means (r, r / 0.2 s). By
-        default it is claimed everywhere, with V' <= offset at the equilibrium. An uncertain model needs `outside` or
-        `offset`, because its equilibrium differs.
+        Claim the decrease of V only outside the ellipsoid with these half axes. A number r means (r, 5 r): an error r
+        that decays at 5/s, the default Lambda, has the velocity 5 r. By default the decrease is claimed everywhere,
+        with V' <= offset at the equilibrium. An uncertain model needs `outside` or `offset`, because its equilibrium
+        differs.
     parameters : float, or a pair of arrays (nbodies, 10)
         Uncertainty of all inertial parameters relative to the plant's (0.2 for 20 %), or lower and upper bounds.
     rate, offset : float

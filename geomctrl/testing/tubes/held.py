@@ -106,7 +106,7 @@ def certify_sampled(
     control_dt : float
         Hold time of a command [s].
     outside : float or pair (q, v)
-        The claim leaves out the ellipsoid with these half axes about the equilibrium; a number r means (r, r / 0.2 s).
+        The claim leaves out the ellipsoid with these half axes about the equilibrium; a number r means (r, 5 r).
         Near the equilibrium the error of holding exceeds the decrease of V.
     budget : Budget or int
         Limits of the proof, or only the number of boxes.
