@@ -121,7 +121,11 @@ class SurroundingsOptions:
         ),
     ] = ()  # fmt: skip  # pyright: ignore[reportAssignmentType]
     clearance: Annotated[
-        float | None, Parameter(help="Minimum distance to obstacles, and between links [m] [default: 0.02].")
+        float | None,
+        Parameter(
+            help="Minimum distance [m] of the links' surfaces from obstacles, and from links that are not on the same"
+            " joint [default: 0.02]."
+        ),
     ] = None
     radius: Annotated[
         float | None, Parameter(help="Radius of the links' capsules [m] [default: 5 % of the chain's length].")

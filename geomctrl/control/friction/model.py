@@ -323,7 +323,9 @@ def friction_of_law(friction: Any, nv: int, *, linear: bool = False) -> Friction
     if friction is None:
         return None
     if not isinstance(friction, FrictionModel):
-        raise ArgumentError(f"friction: expected a geomctrl.Friction or another FrictionModel, or None, got {shown(friction)}")
+        raise ArgumentError(
+            f"friction: expected a geomctrl.Friction or another FrictionModel, or None, got {shown(friction)}"
+        )
     friction.check(nv)
     if friction.start(np.zeros(nv)) is not None:
         raise ArgumentError(

@@ -32,10 +32,11 @@ class Surroundings:
     """A floor z >= `floor` [m] in the world's axes (None: no floor), boxes to keep out of, and the robot itself.
 
     keep_out: boxes (x0, y0, z0, x1, y1, z1) between two corners [m], along the world's axes. clearance: required
-    distance of the robot from all of these [m]. The robot is represented by its `capsules` (default: `link_capsules` of
-    `radius`; for a URDF `models.io.urdf_geometry.collision_capsules`), see `geomctrl.mechanism.capsules`. These pairs
-    are not checked: links on the same joint, links that are too near in every posture, and pairs whose distance no
-    motion changes. Raises ArgumentError.
+    distance [m] of the links' surfaces from all of these, and from links that are not on the same joint. The robot is
+    represented by its `capsules` (default: `link_capsules` of `radius`; for a URDF
+    `models.io.urdf_geometry.collision_capsules`), see `geomctrl.mechanism.capsules`. These pairs are not checked: links
+    on the same joint, links that are too near in every posture, and pairs whose distance no motion changes. Raises
+    ArgumentError.
     """
 
     floor: float | None = 0.0
