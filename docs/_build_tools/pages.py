@@ -108,10 +108,11 @@ def keep_pictures(name: str) -> None:
 
     printed = io.StringIO()
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stdout(printed):
+        plt.show = lambda: plt.gcf().savefig("picture.png")
         runpy.run_path(str(DEMOS / f"{name}.py"), run_name="__main__")
         plt.close("all")
         plt.rcdefaults()
-        with Image.open(f"out/demos/{name}.png") as picture:
+        with Image.open("picture.png") as picture:
             whole = picture.convert("RGB")
     whole.save(PICTURES / f"{name}.png", optimize=True)
     small = ImageOps.pad(whole, (WIDTH, HEIGHT), Image.Resampling.LANCZOS, color="white")

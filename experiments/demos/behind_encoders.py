@@ -10,7 +10,6 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import controllers, models, sensors
-from geomctrl.viewing.drawing import show
 
 robot = models.panda()
 home = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])  # rad
@@ -34,4 +33,4 @@ for bits, color in zip((12, 14, 17), ("C1", "C3", "C0")):
     left.plot(best[bits], rms.min(), "o", color=color, ms=7)
 left.set(xlabel="cut-off of the velocity's filter [Hz]", ylabel="tracking error, RMS [mrad]")
 right.set(xlabel="cut-off of the velocity's filter [Hz]", ylabel="shoulder's torque,\nchange per sample, RMS [N m]")
-show("out/demos/behind_encoders.png")
+plt.show()

@@ -10,7 +10,6 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import controllers, models
-from geomctrl.viewing.drawing import show
 
 robot = models.panda()
 home = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])  # rad
@@ -46,4 +45,4 @@ ax.axvline(start + late, color="k", lw=1.0)
 ax.text(start + late - 0.01, 0.95, f"noticed after {1e3 * late:.0f} ms", ha="right", transform=ax.get_xaxis_transform())
 ax.text(start + length, 0.8, " true: dashed", transform=ax.get_xaxis_transform())
 ax.set(xlabel="time [s]", ylabel="external torque [N m]", xlim=(0.8, 1.4))
-show("out/demos/collision.png")
+plt.show()

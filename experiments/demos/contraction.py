@@ -10,7 +10,6 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import testing
-from geomctrl.viewing.drawing import show
 
 bob = gc.inertia.from_com(1.0, (0, 0, -1.0), np.zeros((3, 3)))  # 1 kg at the end of 1 m
 robot = gc.Robot.build([gc.Body("bob", None, gc.Joint.revolute((0, 1, 0)), None, bob)], name="pendulum")
@@ -49,4 +48,4 @@ bottom.semilogy(t, np.exp(-rate * t), color="C1", lw=2.2)
 bottom.text(6.05, np.exp(-rate * 6.0), f"exp(−{rate:.1f} t)", color="C1", weight="bold", va="center")
 top.set(ylabel="angle [rad]")
 bottom.set(xlabel="time [s]", ylabel="distance of neighbours,\nof that at the start", xlim=(0, 6))
-show("out/demos/contraction.png")
+plt.show()

@@ -12,7 +12,6 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import models
-from geomctrl.viewing.drawing import show
 
 robot = models.three_spheres()
 q0 = robot.neutral()
@@ -37,4 +36,4 @@ for name, (method, color) in methods.items():
     ax.loglog(path.t[1:], error[1:], color=color, lw=0.9)
     ax.text(110, error[-400:].max(), name, color=color, weight="bold", va="center")
 ax.set(xlabel="time [s]", ylabel="error of the energy, relative", xlim=(0.1, 100))
-show("out/demos/energy_kept.png")
+plt.show()

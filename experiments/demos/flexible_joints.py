@@ -12,7 +12,6 @@ import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.control import ElasticPlant
 from geomctrl.control.references import Harmonic
-from geomctrl.viewing.drawing import show
 
 arm = models.two_link(gravity=(0, 0, 0))  # on a table
 stiffness, rotor = 150.0, 0.3  # N m/rad, kg m^2
@@ -51,4 +50,4 @@ for (name, law), color in zip(laws.items(), ("C1", "C0")):
 for ax, joint in zip(axes, ("shoulder", "elbow")):
     ax.set(ylabel=f"{joint}'s error [rad]")
 axes[1].set(xlabel="time [s]", xlim=(0, 3))
-show("out/demos/flexible_joints.png")
+plt.show()

@@ -10,7 +10,6 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl.papers.constrained import ClosedLoops, Constraint, integrate_index1
-from geomctrl.viewing.drawing import show
 
 
 def bar(name, parent, length, mass, at):
@@ -65,4 +64,4 @@ left.plot([0, ground], [0, 0], "o", color="k", ms=6, zorder=5)
 left.set(xlabel="x [m]", ylabel="z [m]", aspect="equal")
 right.plot(path.t, size, color="C2")
 right.set(xlabel="time [s]", ylabel="force in the bearing [N]", xlim=(0, path.t[-1]), ylim=(0, None))
-show("out/demos/four_bar.png")
+plt.show()

@@ -10,7 +10,6 @@ import numpy as np
 
 from geomctrl import models
 from geomctrl.identification import Dataset, Filtering, identify_load
-from geomctrl.viewing.drawing import show
 
 robot, frame = models.panda(), "panda_link8"
 mass, centre = 2.0, np.array([0.03, -0.02, 0.07])  # kg, m
@@ -47,4 +46,4 @@ for place, (value, true, interval, scale, names, unit) in values.items():
     ax.hlines(rows, *(scale * (interval - np.array(true)[:, None])).T, color="C2", lw=5, alpha=0.5)
     ax.plot(scale * (np.array(value) - true), rows, "o", color="C2", ms=7)
     ax.set(yticks=rows, yticklabels=names, xlabel=f"found less true [{unit}]", ylim=(len(names) - 0.5, -0.5))
-show("out/demos/identify_payload.png")
+plt.show()

@@ -10,7 +10,6 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import controllers, models, operational_space
-from geomctrl.viewing.drawing import show
 
 robot, tool = models.panda(), "panda_hand_tcp"
 q0 = np.array([0.0, -0.4, 0.0, -2.2, 0.0, 1.8, 0.8])  # rad
@@ -48,4 +47,4 @@ top.plot(run.t, 1e3 * (wanted - wall), color="k", ls=(0, (3, 2)), lw=1.2)
 top.text(2.03, 40, "wanted", va="center")
 top.set(ylabel="tool into the wall [mm]", ylim=(-65, 45))
 bottom.set(xlabel="time [s]", ylabel="force on the wall [N]", xlim=(0, 2), ylim=(0, None))
-show("out/demos/impedance_at_a_wall.png")
+plt.show()

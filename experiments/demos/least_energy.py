@@ -12,7 +12,6 @@ from scipy.optimize import root
 import geomctrl as gc
 from geomctrl import models
 from geomctrl.papers.curvature import sectional_curvature
-from geomctrl.viewing.drawing import show
 
 arm = models.two_link(gravity=(0, 0, 0))
 q0, q1 = np.array([0.0, 2.2]), np.array([1.7, 0.6])  # rad
@@ -52,4 +51,4 @@ right.plot(path.t, least, color="k", lw=3.0)
 right.text(0.02, least[0] * 0.93, "geodesic", va="top", weight="bold")
 right.text(0.98, straight[-1] + 0.03, "straight line", va="bottom", ha="right")
 right.set(xlabel="time [s]", ylabel="kinetic energy [J]", xlim=(0, 1), ylim=(0, 2.3))
-show("out/demos/least_energy.png")
+plt.show()

@@ -10,7 +10,6 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import controllers, models, operational_space
-from geomctrl.viewing.drawing import draw_robot, show, show_space
 
 robot, tool = models.panda(), "panda_hand_tcp"
 q0 = np.array([0.0, -0.4, 0.0, -2.1, 0.0, 1.8, 0.8])  # rad
@@ -42,11 +41,16 @@ fig = plt.figure(figsize=(8.6, 4.4), layout="none")
 ax = fig.add_axes([0.0, 0.0, 0.5, 1.0], projection="3d")
 order = np.argsort(elbow[:, 1])
 shown = order[np.searchsorted(elbow[order, 1], np.linspace(elbow[:, 1].min(), elbow[:, 1].max() - 1e-6, 3))]
-draw_robot(ax, robot, run.q[shown], color=["#b9d6ea", "#8fbcdb", "#d9e8f3"])
-show_space(ax, (-0.1, -0.3, 0.1), (0.6, 0.3, 0.85), elevation=16, azimuth=-35)
+for q, color in zip(run.q[shown], ("#b9d6ea", "#8fbcdb", "#d9e8f3")):
+    joints = np.array([robot.pose(q, name)[:3, 3] for name in ("world", *robot.body_names, tool)])
+    ax.plot(*joints.T, "-o", color=color, lw=8.0)
+ax.set(xlim=(-0.1, 0.6), ylim=(-0.3, 0.3), zlim=(0.1, 0.85))
+ax.set_box_aspect((0.7, 0.6, 0.75), zoom=1.25)
+ax.view_init(16, -35)
+ax.set_axis_off()
 ax = fig.add_axes([0.6, 0.14, 0.38, 0.78])
 for name, color in zip(off, ("C1", "C0")):
     ax.semilogy(run.t[1:], off[name][1:], color=color)
     ax.text(2.0, off[name].max() * 3, name, color=color, weight="bold", ha="center")
 ax.set(xlabel="time [s]", ylabel="hand off its place [mm]", xlim=(0, 4), ylim=(1e-9, 1e3))
-show("out/demos/null_space.png")
+plt.show()

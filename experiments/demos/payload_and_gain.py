@@ -10,7 +10,6 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import actuators, controllers, models
-from geomctrl.viewing.drawing import show
 
 robot = models.panda()
 home = np.array([0.0, 0.3, 0.0, -1.6, 0.0, 1.9, 0.8])  # rad, stretched forward
@@ -47,4 +46,4 @@ ax.contourf(table.payload, table.rate, limited, levels=[0.5, 1.5], colors="none"
 bar = fig.colorbar(image, ax=ax, ticks=[1e-3, 1e-2, 1e-1, 1.0])
 bar.set_label("tracking error after 2 s, RMS [rad]")
 ax.set(yscale="log", xlabel="payload [kg]", ylabel="adaptation gain, times the default")
-show("out/demos/payload_and_gain.png")
+plt.show()

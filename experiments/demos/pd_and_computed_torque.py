@@ -10,7 +10,6 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import controllers, models
-from geomctrl.viewing.drawing import draw_robot, show, show_space
 
 robot, tool = models.panda(), "panda_hand_tcp"
 home = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])  # rad
@@ -42,15 +41,19 @@ for name, law in laws.items():
 plt.style.use("geomctrl.viewing.gallery")
 fig = plt.figure(figsize=(8.6, 4.2), layout="none")
 ax = fig.add_axes([-0.04, 0.0, 0.58, 1.0], projection="3d")
-draw_robot(ax, robot, run.q[-1])
+joints = np.array([robot.pose(run.q[-1], name)[:3, 3] for name in ("world", *robot.body_names, tool)])
+ax.plot(*joints.T, "-o", color="0.8", lw=8.0)
 ax.plot(*wanted[:2001].T, color="k", ls=(0, (3, 2)), lw=1.2)
 for name, color in zip(laws, ("C1", "C0")):
     ax.plot(*robot.pose(runs[name].q[-2001:], tool)[:, :3, 3].T, color=color, lw=2.0)
-show_space(ax, (-0.15, -0.45, 0.1), (0.7, 0.45, 0.8), elevation=22, azimuth=-50)
+ax.set(xlim=(-0.15, 0.7), ylim=(-0.45, 0.45), zlim=(0.1, 0.8))
+ax.set_box_aspect((0.85, 0.9, 0.7), zoom=1.25)
+ax.view_init(22, -50)
+ax.set_axis_off()
 
 ax = fig.add_axes([0.6, 0.14, 0.38, 0.8])
 for name, color, where in zip(laws, ("C1", "C0"), (500.0, 0.3)):
     ax.semilogy(run.t, off[name], color=color)
     ax.text(5.9, where, name, color=color, ha="right", weight="bold")
 ax.set(xlabel="time [s]", ylabel="tool off its motion [mm]", xlim=(0, 6), ylim=(1e-8, 2e3))
-show("out/demos/pd_and_computed_torque.png")
+plt.show()

@@ -11,7 +11,6 @@ import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.control import FlatOutputs
 from geomctrl.control.references import RestToRest
-from geomctrl.viewing.drawing import show, show_space
 
 body = models.quadrotor()
 path = FlatOutputs(body, RestToRest((0, 0, 0, 0), (3, 0.5, 1, 0.5), 4.0))  # x, y, z [m], heading [rad]
@@ -40,7 +39,10 @@ for t in (0.0, 0.65, 0.8, 1.0, 1.4, 1.8, 2.3, 2.9, 5.0):
         ax.plot(*np.stack([x[k], x[k] + R[k] @ arm]).T, color=color, lw=2.0)
         ax.plot(*(x[k][:, None] + R[k] @ (arm[:, None] + ring)), color=color, lw=1.5)
     ax.plot(*np.stack([x[k], x[k] + 0.25 * R[k][:, 2]]).T, color="C1", lw=1.8)
-show_space(ax, (-0.5, -0.5, -0.8), (3.2, 0.9, 1.0), elevation=14, azimuth=-72)
+ax.set(xlim=(-0.5, 3.2), ylim=(-0.5, 0.9), zlim=(-0.8, 1.0))
+ax.set_box_aspect((3.7, 1.4, 1.8), zoom=1.1)
+ax.view_init(14, -72)
+ax.set_axis_off()
 
 for place, y, name in (
     ([0.74, 0.6, 0.24, 0.33], tilt, "tilt [°]"),
@@ -50,4 +52,4 @@ for place, y, name in (
     ax.plot(run.t, y)
     ax.set(ylabel=name, xlim=(0, 5), ylim=(0, None))
 ax.set_xlabel("time [s]")
-show("out/demos/quadrotor_upside_down.png")
+plt.show()

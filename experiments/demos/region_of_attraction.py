@@ -11,7 +11,6 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import testing
-from geomctrl.viewing.drawing import show
 
 rod = gc.inertia.from_com(1.0, (0, 0, 0.5), np.diag([0.0833, 0.0833, 1e-4]))  # 1 kg, 1 m
 robot = gc.Robot.build([gc.Body("rod", None, gc.Joint.revolute((0, 1, 0)), None, rod)], name="pendulum")
@@ -59,4 +58,4 @@ for run in runs[::93]:
     ax.plot(run.q[:, 0], run.v[:, 0], color="0.45", lw=0.5)
 ax.contourf(reach, speed, V.reshape(61, 61), levels=[0, proof.level], colors="C1", alpha=0.85)
 ax.set(xlabel="angle from upright [rad]", ylabel="rate [rad/s]", xlim=(-1, 1), ylim=(-3, 3))
-show("out/demos/region_of_attraction.png")
+plt.show()

@@ -9,7 +9,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import geomctrl as gc
-from geomctrl.viewing.drawing import draw_robot, show, show_space
 
 half = np.pi / 2
 a = [0.0, -0.425, -0.39225, 0.0, 0.0, 0.0]  # m
@@ -38,12 +37,16 @@ print(f"stretched out, the shoulder holds {abs(torque[-1, 1]):.1f} N m, the elbo
 plt.style.use("geomctrl.viewing.gallery")
 fig = plt.figure(figsize=(8.6, 4.4), layout="none")
 ax = fig.add_axes([-0.03, 0.0, 0.58, 1.0], projection="3d")
-draw_robot(ax, robot, q)
+joints = np.array([robot.pose(q, name)[:3, 3] for name in ("world", *robot.body_names)])
+ax.plot(*joints.T, "-o", color="0.8", lw=8.0)
 for name in ("world", *robot.body_names):
     T = robot.pose(q, name)
     for axis, color in zip(T[:3, :3].T, ("C1", "C2", "C0")):
         ax.plot(*np.stack([T[:3, 3], T[:3, 3] + 0.14 * axis]).T, color=color, lw=2.0, zorder=9)
-show_space(ax, (-0.6, -0.45, 0.0), (0.25, 0.3, 0.75), elevation=18, azimuth=-60)
+ax.set(xlim=(-0.6, 0.25), ylim=(-0.45, 0.3), zlim=(0.0, 0.75))
+ax.set_box_aspect((0.85, 0.75, 0.75), zoom=1.25)
+ax.view_init(18, -60)
+ax.set_axis_off()
 ax = fig.add_axes([0.62, 0.14, 0.34, 0.78])
 for joint, name, color in ((1, "shoulder", "C0"), (2, "elbow", "C1"), (3, "wrist", "C2")):
     ax.plot(np.degrees(lowering), abs(torque[:, joint]), color=color)
@@ -55,4 +58,4 @@ ax.set(
     ylim=(0, None),
     xticks=[0, 30, 60, 90],
 )
-show("out/demos/robot_from_dh.png")
+plt.show()

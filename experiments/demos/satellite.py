@@ -10,7 +10,6 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import controllers, models
-from geomctrl.viewing.drawing import show, show_space
 
 satellite = models.satellite(wheels=True)
 rest = satellite.neutral()
@@ -36,7 +35,10 @@ for k, color in enumerate(("C0", "C1", "C2")):
     ax.plot(*R[:, :, k].T, color=color, lw=2.0)
     ax.plot(*R[0, :, k], "o", color=color, ms=6)
     ax.text(*(1.15 * R[0, :, k]), "xyz"[k], color=color, weight="bold")
-show_space(ax, (-1, -1, -1), (1, 1, 1), elevation=20, azimuth=30)
+ax.set(xlim=(-1, 1), ylim=(-1, 1), zlim=(-1, 1))
+ax.set_box_aspect((2, 2, 2), zoom=1.25)
+ax.view_init(20, 30)
+ax.set_axis_off()
 
 axes = fig.add_gridspec(2, 2)[:, 1].subgridspec(2, 1).subplots(sharex=True)
 axes[0].semilogy(minutes, angle)
@@ -44,4 +46,4 @@ axes[0].set(ylabel="attitude error [°]")
 for k, color in enumerate(("C0", "C1", "C2")):
     axes[1].plot(minutes, run.v[:, 3 + k], color=color)
 axes[1].set(xlabel="time [min]", ylabel="wheels [rad/s]", xlim=(0, 40))
-show("out/demos/satellite.png")
+plt.show()

@@ -10,7 +10,6 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import controllers, models
-from geomctrl.viewing.drawing import show
 
 cart = models.cart_pole()
 law = controllers.SwingUp(cart, np.zeros(2), actuated=[0])  # upright; the cart alone is driven
@@ -38,4 +37,4 @@ for ax, y, name in ((axes[0, 1], run.q[:, 0], "cart [m]"), (axes[1, 1], run.tau[
     ax.set(ylabel=name, xlim=(0, 20))
 axes[0, 1].text(run.t[caught] + 0.3, axes[0, 1].get_ylim()[1], "caught", color="C1", weight="bold", va="top")
 axes[1, 1].set_xlabel("time [s]")
-show("out/demos/swing_up.png")
+plt.show()

@@ -10,7 +10,6 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import actuators, controllers, models
-from geomctrl.viewing.drawing import draw_robot, show, show_space
 
 robot, tool, share = models.panda(), "panda_hand_tcp", 0.45
 q0 = np.array([-0.7, 0.1, 0.0, -2.0, 0.0, 2.1, 0.8])  # rad
@@ -42,14 +41,18 @@ for (name, law), color in zip(laws.items(), ("C1", "C0")):
     axes[0].plot(run.t, 1e3 * clear, color=color)
     axes[1].plot(run.t, abs(run.tau / limit).max(1), color=color)
     axes[0].text(1.58, 1e3 * clear[-1] - (70 if color == "C1" else 150), name, color=color, weight="bold", ha="right")
-draw_robot(space, robot, q0)
+joints = np.array([robot.pose(q0, name)[:3, 3] for name in ("world", *robot.body_names, tool)])
+space.plot(*joints.T, "-o", color="0.8", lw=8.0)
 u, w = np.meshgrid(np.linspace(0, 2 * np.pi, 25), np.linspace(0, np.pi, 13))
 ball = centre[:, None, None] + radius * np.array([np.cos(u) * np.sin(w), np.sin(u) * np.sin(w), np.cos(w)])
 space.plot_surface(*ball, color="0.6", alpha=0.45, lw=0)
-show_space(space, (-0.2, -0.5, 0.0), (0.75, 0.5, 0.8), elevation=35, azimuth=-25)
+space.set(xlim=(-0.2, 0.75), ylim=(-0.5, 0.5), zlim=(0.0, 0.8))
+space.set_box_aspect((0.95, 1.0, 0.8), zoom=1.25)
+space.view_init(35, -25)
+space.set_axis_off()
 axes[0].axhspan(-200, 0, color="0.6", alpha=0.4, lw=0)
 axes[0].text(1.58, -150, "ball", ha="right", color="0.35")
 axes[0].set(ylabel="tool to ball [mm]", xlim=(0, 1.6))
 axes[1].axhline(1.0, color="k", lw=1.0, ls=(0, (3, 2)))
 axes[1].set(xlabel="time [s]", ylabel="largest torque,\nof its limit", xlim=(0, 1.6), ylim=(0, 1.6))
-show("out/demos/torque_limits.png")
+plt.show()

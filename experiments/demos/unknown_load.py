@@ -10,7 +10,6 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import controllers, models
-from geomctrl.viewing.drawing import show
 
 robot = models.panda()
 true = robot.with_payload(2.0, (0.0, 0.0, 0.1), 0.005 * np.eye(3))  # kg, m, kg m^2
@@ -40,4 +39,4 @@ axes[2].plot(run.t, run.signals["lyapunov"], color="C2")
 axes[0].set(ylabel="tracking error [rad]", ylim=(1e-5, 1))
 axes[1].set(ylabel="load, estimated [kg]")
 axes[2].set(xlabel="time [s]", ylabel="V [J]", xlim=(0, 10), ylim=(0, None))
-show("out/demos/unknown_load.png")
+plt.show()

@@ -12,7 +12,6 @@ import numpy as np
 import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.papers import factored
-from geomctrl.viewing.drawing import show
 
 robot = models.panda()
 home = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])  # rad
@@ -45,4 +44,4 @@ for ax, Law, name in zip(axes, (controllers.Passivity, Plain), names):
 axes[1].text(0.14, -22, "promised")
 axes[1].text(0.60, 29, "V' of the loop", color="C0", weight="bold")
 axes[1].set(xlabel="time [s]", xlim=(0, 2))
-show("out/demos/wrong_coriolis.png")
+plt.show()

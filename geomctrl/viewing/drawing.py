@@ -1,12 +1,9 @@
-"""Draw robots in matplotlib's 3D axes, for pictures in print, and show or save figures."""
+"""Draw robots in matplotlib's 3D axes, for pictures in print."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import matplotlib
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba_array
@@ -14,9 +11,7 @@ from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import path_of
 from geomctrl.errors import ArgumentError
-from geomctrl.files import whole
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 from geomctrl.terms.kinematics import poses
@@ -117,17 +112,3 @@ def picture(robot: Mechanism, q: ArrayLike, color: Any = "0.85", pixels: int = 4
     show_space(ax, middle - 0.75 * size, middle + 0.75 * size)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
-
-
-def show(path: str | Path) -> Path | None:
-    """Show the current figure in a window if there is a screen, otherwise write it to `path`.
-
-    Its folder is created. Returns the path that was written, None if a window was shown. Raises ArgumentError.
-    """
-    path = path_of("path", path)
-    if matplotlib.get_backend().lower() not in ("agg", "pdf", "svg", "ps", "cairo", "template"):
-        plt.show()
-        return None
-    with whole(path) as file:
-        plt.gcf().savefig(file, format=path.suffix.removeprefix(".") or "png")
-    return path

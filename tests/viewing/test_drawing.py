@@ -1,4 +1,4 @@
-"""Robots in matplotlib's axes are drawn at their poses; figures are written without a screen."""
+"""Robots in matplotlib's axes are drawn at their poses."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,7 +8,7 @@ import geomctrl as gc
 from geomctrl import models
 from geomctrl.errors import ArgumentError
 from geomctrl.viewing import shapes
-from geomctrl.viewing.drawing import draw_robot, show, show_space
+from geomctrl.viewing.drawing import draw_robot, show_space
 
 
 @pytest.fixture
@@ -74,11 +74,3 @@ def test_space_has_equal_scales(ax):
     show_space(ax, (-1, 0, 0), (1, 1, 3))
     np.testing.assert_allclose(ax._box_aspect / ax._box_aspect[1], [2.0, 1.0, 3.0])
     assert (ax.get_xlim(), ax.get_zlim()) == ((-1.0, 1.0), (0.0, 3.0))
-
-
-def test_a_figure_is_written_where_no_screen_is(ax, tmp_path):
-    path = show(tmp_path / "new" / "folder" / "picture.png")
-    assert path.read_bytes()[:4] == b"\x89PNG"
-    assert show(tmp_path / "picture.svg").read_text(encoding="utf-8").startswith("<?xml")
-    with pytest.raises(ArgumentError, match=r"^path: "):
-        show(3)
