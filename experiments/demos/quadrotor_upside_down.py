@@ -40,9 +40,11 @@ for t in (0.0, 0.65, 0.8, 1.0, 1.4, 1.8, 2.3, 2.9, 5.0):
         ax.plot(*(x[k][:, None] + R[k] @ (arm[:, None] + ring)), color=color, lw=1.5)
     ax.plot(*np.stack([x[k], x[k] + 0.25 * R[k][:, 2]]).T, color="C1", lw=1.8)
 ax.set(xlim=(-0.5, 3.2), ylim=(-0.5, 0.9), zlim=(-0.8, 1.0))
-ax.set_box_aspect((3.7, 1.4, 1.8), zoom=1.1)
+ax.set_box_aspect((3.7, 1.4, 1.8), zoom=1.25)
 ax.view_init(14, -72)
 ax.set_axis_off()
+for line in ax.lines:
+    line.set_clip_on(False)  # the flight is wider than the square of the axes
 
 for place, y, name in (
     ([0.74, 0.6, 0.24, 0.33], tilt, "tilt [°]"),
