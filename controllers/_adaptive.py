@@ -39,7 +39,7 @@ class AdaptiveSliding(ModelBased):
     reference : Reference
         The desired motion.
     Lambda, K : float, (nv,) or (nv, nv)
-        As in `Passivity`; default gains of `geomctrl.control.tuning`.
+        As in `Passivity`, with the same defaults.
     Gamma : float, (n,) or (n, n)
         Adaptation gain, symmetric positive definite. The default scales `rate` by the mass and size of each body.
     adapt : "links", "base" or list of str

@@ -28,11 +28,12 @@ class ComputedTorque(ModelBased):
     reference : Reference
         The desired motion.
     kp : float, (nv,) or (nv, nv)
-        Kp [1/s^2], symmetric positive definite; default of `geomctrl.control.tuning`.
+        Kp [1/s^2], symmetric positive definite. Default: 100 or more, higher for joints with little inertia, see
+        "Gains" on the page "Control laws" of the documentation.
     kd : float, (nv,) or (nv, nv)
-        Kd [1/s], likewise.
+        Kd [1/s], symmetric positive definite. Default: 25 or more.
     friction : FrictionModel, optional
-        Friction that the law compensates.
+        Friction that the law compensates. Default: none, whatever friction the model or the plant has.
     strict : bool
         If True, use a Lyapunov function with V' < 0 at every state except the equilibrium, for joints with one degree
         of freedom.

@@ -38,7 +38,7 @@ class JointImpedance(ModelBased):
     external : callable, optional
         Measured external torque, (t, q, v) -> (nv,) [N m, N], for `inertia`. Without it tau_ext = 0 is assumed.
     friction : FrictionModel, optional
-        Friction that the law compensates.
+        Friction that the law compensates. Default: none, whatever friction the model or the plant has.
 
     Notes
     -----

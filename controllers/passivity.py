@@ -27,11 +27,12 @@ class Passivity(ModelBased):
     reference : Reference
         The desired motion.
     Lambda : float, (nv,) or (nv, nv)
-        Lambda [1/s], symmetric positive definite; default of `geomctrl.control.tuning`.
+        Lambda [1/s], symmetric positive definite. Default: 5.
     K : float, (nv,) or (nv, nv)
-        K [N m s/rad, N s/m], likewise.
+        K [N m s/rad, N s/m], symmetric positive definite. Default: 20 1/s or more times each joint's mean inertia, see
+        "Gains" on the page "Control laws" of the documentation.
     friction : FrictionModel, optional
-        Friction that the law compensates.
+        Friction that the law compensates. Default: none, whatever friction the model or the plant has.
     form : {"ploen", "christoffel", "adjoint"}
         The Coriolis matrix C; Mdot - 2C is skew-symmetric for all of them.
     strict : bool

@@ -38,10 +38,10 @@ class PDGravity(ModelBased):
     q_d : array (nq,)
         The desired configuration.
     kp : float, (nv,) or (nv, nv)
-        Kp [N m/rad, N/m], symmetric positive definite; default gains scale with each joint's mean inertia
-        (`geomctrl.control.tuning`).
+        Kp [N m/rad, N/m], symmetric positive definite. Default: 100 1/s^2 or more times each joint's mean inertia,
+        see "Gains" on the page "Control laws" of the documentation.
     kd : float, (nv,) or (nv, nv)
-        Kd [N m s/rad, N s/m], likewise.
+        Kd [N m s/rad, N s/m], symmetric positive definite. Default: 25 1/s or more times each joint's mean inertia.
     constant : bool
         If True, tau = g(q_d) - Kp e - Kd v, for joints with one degree of freedom.
     strict : bool

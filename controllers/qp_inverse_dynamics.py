@@ -64,7 +64,7 @@ class QPInverseDynamics(ModelBased):
     reference : Reference
         The desired joint motion.
     kp, kd : float or (nv,)
-        Gains of the joint motion [1/s^2, 1/s]; default of `geomctrl.control.tuning`.
+        Gains of the joint motion [1/s^2, 1/s]; default as for `ComputedTorque`.
     tasks : sequence of (frame, target) or (frame, target, kp, kd, weight)
         Motions of the origins of frames: target(t) returns position, velocity and acceleration in the world, the rows
         of an array (3, 3); J a + Jdot v = x_d'' - kd (x' - x_d') - kp (x - x_d). The defaults are kp = 100 1/s^2,

@@ -34,10 +34,10 @@ class SuperTwisting(ModelBased):
     Lambda : float, (nv,) or (nv, nv)
         As in `Passivity` [1/s].
     rate : float or (nv,), optional
-        Bound on the rate of disturbance accelerations [rad/s^3, m/s^3]. By default k1 |s|^1/2 equals kappa_i s of
-        `geomctrl.control.tuning` at s = 0.05 rad/s or m/s.
+        Bound on the rate of disturbance accelerations [rad/s^3, m/s^3]. By default k1 |s|^1/2 equals kappa_i s at
+        s = 0.05 rad/s or m/s, with the default rate kappa_i of `Passivity`.
     friction : FrictionModel, optional
-        Friction that the law compensates.
+        Friction that the law compensates. Default: none, whatever friction the model or the plant has.
 
     Notes
     -----

@@ -103,7 +103,7 @@ class Contact(External):
     surface : HalfSpace
         The solid.
     stiffness : float
-        k > 0 [N/m^p] of the equations in this module.
+        k > 0 [N/m^p], see Notes.
     dissipation : float
         d >= 0 [s/m].
     exponent : float
@@ -111,7 +111,7 @@ class Contact(External):
     friction : float
         Coefficient mu >= 0.
     slip_speed : float
-        u > 0 [m/s], over which friction sets in.
+        u > 0 [m/s]: at this speed friction has 71 % of its full force.
 
     Raises
     ------
@@ -120,7 +120,9 @@ class Contact(External):
 
     Notes
     -----
-    For a point that feels the mass m, a fixed step must resolve both rates, sqrt(p k x^(p-1) / m) and mu N / (m u).
+    A point at the depth x, with the velocity s along the surface, feels the normal force N = k x^p max(1 + d x', 0) and
+    the friction -mu N s / sqrt(|s|^2 + u^2) (Hunt and Crossley 1975). For an effective mass m at the point, a fixed
+    step must resolve both rates, sqrt(p k x^(p-1) / m) and mu N / (m u).
 
     Examples
     --------

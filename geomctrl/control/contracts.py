@@ -81,7 +81,8 @@ class Lyapunov(NamedTuple):
     value : float
         V, zero at the equilibrium and positive elsewhere.
     rate : float
-        The bound on V' along the loop that the controller's proof promises.
+        The rate of V along the loop that the controller's proof promises. Tests compare it with V', or with
+        `bound=True` take it for an upper bound.
 
     Examples
     --------
@@ -97,7 +98,7 @@ class Lyapunov(NamedTuple):
 
 @runtime_checkable
 class Reference(Protocol):
-    """A desired motion: a function t -> Desired(q, v, a) with q' = q hat(v) and v' = a to round-off.
+    """A desired motion: a function t -> Desired(q, v, a) with v the rate of q and a that of v.
 
     Examples
     --------

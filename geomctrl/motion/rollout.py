@@ -46,15 +46,15 @@ def rollout(
     v0 : array_like, shape (nv,)
         Initial velocity [rad/s, m/s].
     tau : array_like, shape (nv,) or (steps, nv), callable or None
-        Joint torques [N m, N]: constant, or constant within each step. None is zero. The methods that preserve
-        something also take a function tau(t, q, v) -> (nv,), such as feedback without a state.
+        Joint torques [N m, N]: constant, or constant within each step. None is zero. The three conservative
+        methods, see Notes, also take a function tau(t, q, v) -> (nv,), such as feedback without a state.
     t_end : float
         End time [s].
     dt : float
         Step [s]. The last step is shortened to end at t_end.
     method : str or Tableau
         A fixed-step method of `integrators.methods()`, a tableau, or "variational", "energy_momentum" or
-        "momentum_form" (for a free base), which preserve what the notes say. Default "MK4".
+        "momentum_form" (for a free base), which are conservative, see Notes. Default "MK4".
     every : int
         Store each every-th sample, the first and the last. Default 1.
     progress : callable, optional

@@ -192,7 +192,7 @@ def to_jax(
     frame: str | None = None,
     representation: Representation = "body",
 ) -> Callable[..., Any]:
-    """Return a term as a JAX function that jits, vmaps and differentiates.
+    """Return a term as a JAX function, for use under jit, vmap and grad.
 
     This needs the package `jax` (pip install 'geomctrl[jax]').
 
