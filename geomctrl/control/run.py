@@ -197,7 +197,7 @@ class Run(Samples):
             return []
         rms = self.tracking_rms()
         names = [""] * self.v.shape[1] if self.plant is None else [f"{n} " for n in self.plant.robot.dof_names]
-        return ["tracking RMS: " + ", ".join(f"{n}{x:.3g}" for n, x in zip(names, rms))]  # pyright: ignore[reportArgumentType]
+        return ["tracking RMS [rad or m]: " + ", ".join(f"{n}{x:.3g}" for n, x in zip(names, rms))]  # pyright: ignore[reportArgumentType]
 
     def _repr_html_(self) -> str:
         """Table for notebooks: why the run ended, and one row per monitor."""
