@@ -39,8 +39,8 @@ class OperationalSpace(TaskSpace):
     V = 1/2 W . W + 1/2 E . Kp E,   V' = - W . Kd W
 
     with Lambda = (J M^-1 J^T)^-1, the projector N onto the dynamically consistent null space of J,
-    E = log(T_d^-1 T) (with `axes` p - p_d) and the error W of the frame's body-fixed twist. Kp E denotes the gradient of
-    1/2 E . Kp E. In the null space the posture follows the reference with a_0 = a_d - kd w - kp e, which V does not
+    E = log(T_d^-1 T) (with `axes` p - p_d) and the error W of the frame's body-fixed twist. Kp E denotes the gradient
+    of 1/2 E . Kp E. In the null space the posture follows the reference with a_0 = a_d - kd w - kp e, which V does not
     contain.
 
     Valid away from singular configurations of J and for rotation errors below pi.
