@@ -599,3 +599,11 @@ def test_a_claim_that_is_open_about_the_equilibrium_only_gives_the_advice_to_lea
     right = testing.certify_lyapunov(law, law.robot, (0.5, 2.0), outside=(q, v), levels=False)
     assert right.proved
     assert "hint" not in str(right)
+
+
+def test_a_v_that_is_zero_where_s_is_gives_the_advice_to_take_another():
+    law = controllers.Passivity(ARM, hold(ARM, Q_D), 5.0, 20.0)
+    result = testing.certify_lyapunov(law, ARM, BOX, **QUICK, budget=50)
+    assert result.status == "refuted"
+    assert "strict=True" in str(result)
+    assert "hint" not in str(testing.certify_lyapunov(passivity(), ARM, BOX, **QUICK, offset=1.0))

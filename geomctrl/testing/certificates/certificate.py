@@ -15,7 +15,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.tracing.branch_and_bound import BranchAndBound
 
 from .equations import Equations
-from .forms import NOT_REWRITTEN, Lemma
+from .forms import NOT_REWRITTEN, SLIDING, Lemma
 from .level_sets import largest_errors
 from .resuming import arrays_of
 from .sliding import SlidingBounds
@@ -24,6 +24,10 @@ PROVED, REFUTED, UNDECIDED, SEMIDEFINITE = "proved", "refuted", "undecided", "se
 HINT = (
     "hint       V' needs no M^-1 where V = 1/2 w . M w + U(q) with w = v, or a signal that the law's command records:"
     ' Command(tau, signals={"s": w})'
+)
+SLIDING_HINT = (
+    "hint       this V is zero wherever e' + Lambda e is: take a V of the whole state (bundled laws: strict=True), or"
+    " give rate= and offset=, with which the claim is about e' + Lambda e and bounds e"
 )
 NEAR_HINT = (
     "hint       what is left lies about the equilibrium, where V' goes to zero: leave out a ball ({}), or give offset="
@@ -223,6 +227,8 @@ class LyapunovCertificate(ProofOnBoxes):
             n = len(self.equations.q_d)
             q, v = (f"{max(2.0 * x.max(), 1e-3):.1g}" for x in (rest[:n], rest[n : 2 * n]))
             out.append(NEAR_HINT.format(f"outside=({q}, {v})"))
+        elif self.status == REFUTED and any(lemma.claim == SLIDING for lemma in self.lemmas):
+            out.append(SLIDING_HINT)
         elif self.form.startswith(NOT_REWRITTEN) and self.status == UNDECIDED:
             out.append(HINT)
         if self.region is not None:

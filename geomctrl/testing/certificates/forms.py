@@ -25,6 +25,7 @@ from .gravity import without_gravity
 ERRORS, INVERSE = 8, 10  # further arrays of the graph: parameter errors, rows of M^-1
 NOT_REWRITTEN = "V' along the field, not rewritten"
 LARGEST_LOSS = (0.5 * (5.0**0.5 - 1.0)) ** 2.5  # maximum of x - x^2 / sqrt(x^2 + 1)
+SLIDING = "w = e' + Lambda e with constant Lambda, and V = 1/2 w . M w"
 RIGHT_MODEL = "V' is the promised rate where the model is right"
 LACKING = " but for the torques that it lacks, such as friction, whose power is added"
 
@@ -202,7 +203,7 @@ class Forms:
         if not (np.isfinite(gain).all() and comparison(gain) is not None and self.same(pairs)):
             return []
         self.gain = gain
-        claim = "w = e' + Lambda e with constant Lambda, and V = 1/2 w . M w" + " + 1/2 z . P z" * bool(self.z)
+        claim = SLIDING + " + 1/2 z . P z" * bool(self.z)
         return [self.lemma(claim, pairs)]
 
     def corrected(self, own: Any, other: Any, model: np.ndarray) -> Any:
