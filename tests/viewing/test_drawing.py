@@ -6,9 +6,8 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import models
-from geomctrl.errors import ArgumentError
 from geomctrl.viewing import shapes
-from geomctrl.viewing.drawing import draw_robot, show_space
+from geomctrl.viewing.drawing import draw_robot, picture
 
 
 @pytest.fixture
@@ -26,28 +25,22 @@ def test_a_robot_is_drawn_where_it_is(ax):
     """The tip is the end of the last capsule."""
     arm = models.two_link()
     q = np.array([0.4, 0.9])
-    corners = triangles(draw_robot(ax, arm, q)).reshape(-1, 3)
+    corners = triangles(draw_robot(ax, arm, q[None], ["0.85"])).reshape(-1, 3)
     tip = arm.pose(q, "tip")[:3, 3]
     assert np.linalg.norm(corners - tip, axis=1).min() < shapes.MAX_RADIUS * shapes.reach(arm) + 1e-9
     away = tip / np.linalg.norm(tip)
     assert (corners @ away).max() == pytest.approx(tip @ away, abs=shapes.MAX_RADIUS * shapes.reach(arm))
-    edges = np.linalg.norm(np.diff(triangles(draw_robot(ax, arm, q)), axis=1), axis=2)
+    edges = np.linalg.norm(np.diff(triangles(draw_robot(ax, arm, q[None], ["0.85"])), axis=1), axis=2)
     assert edges.max() < 0.2 * shapes.reach(arm)
 
 
 def test_several_postures_are_one_collection_with_their_colours(ax):
     arm = models.two_link()
     q = np.array([[0.4, 0.9], [0.0, 0.0], [1.0, -1.0]])
-    apart = [triangles(draw_robot(ax, arm, x)) for x in q]
-    together = draw_robot(ax, arm, q, color=["#ff0000", "#00ff00", "#0000ff"])
+    apart = [triangles(draw_robot(ax, arm, x[None], ["0.85"])) for x in q]
+    together = draw_robot(ax, arm, q, ["#ff0000", "#00ff00", "#0000ff"])
     assert len(triangles(together)) == sum(len(x) for x in apart)
     assert {int(np.argmax(c[:3])) for c in together.get_facecolor()} == {0, 1, 2}
-    with pytest.raises(ArgumentError, match=r"color: expected one colour or 3, got 2"):
-        draw_robot(ax, arm, q, color=["r", "g"])
-    with pytest.raises(ArgumentError, match=r"^q: expected"):
-        draw_robot(ax, arm, [0.0, 0.0, 0.0])
-    with pytest.raises(ArgumentError, match=r"^robot: "):
-        draw_robot(ax, "arm", q)
 
 
 @pytest.mark.parametrize("convention", ["standard", "modified"])
@@ -70,7 +63,11 @@ def test_links_of_both_conventions_hang_together(convention):
             assert np.linalg.norm(mine[:, None] - next_one[None], axis=2).min() < thick, body
 
 
-def test_space_has_equal_scales(ax):
-    show_space(ax, (-1, 0, 0), (1, 1, 3))
-    np.testing.assert_allclose(ax._box_aspect / ax._box_aspect[1], [2.0, 1.0, 3.0])
-    assert (ax.get_xlim(), ax.get_zlim()) == ((-1.0, 1.0), (0.0, 3.0))
+def test_a_picture_shows_each_configuration_in_its_colour():
+    arm = models.two_link()
+    drawn = picture(arm, np.array([[0.4, 0.9], [2.0, -0.5]]), ["#ff0000", "#00ff00"], pixels=200).astype(int)
+    assert drawn.shape == (200, 200, 3)
+    red, green, blue = drawn.transpose(2, 0, 1)
+    assert ((red > 2 * green) & (red > 2 * blue)).sum() > 100
+    assert ((green > 2 * red) & (green > 2 * blue)).sum() > 100
+    assert (drawn[0, 0] == 255).all()
