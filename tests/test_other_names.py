@@ -41,6 +41,14 @@ def test_of_a_robot(name):
     assert not re.search(r"[{}](?!\"frame\": T)", message.replace('{"frame": T}', ""))
 
 
+def test_drakes_bias_has_no_gravity_and_its_gravity_the_other_sign():
+    q, v = np.array([0.3, -0.8]), np.array([1.0, 2.0])
+    names = "CalcGravityGeneralizedForces", "CalcBiasTerm"
+    gravity, bias = (eval(ON_ROBOT[name].partition(", w")[0], {"robot": ROBOT, "q": q, "v": v}) for name in names)
+    a = np.linalg.solve(ROBOT.mass_matrix(q), gravity - bias)  # Drake's equation of motion
+    np.testing.assert_allclose(a, ROBOT.forward_dynamics(q, v, np.zeros(2)), rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", sorted(ON_PACKAGE))
 def test_of_the_package(name):
     with pytest.raises(AttributeError) as caught:
