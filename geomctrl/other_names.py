@@ -57,7 +57,8 @@ ON_ROBOT = {
     "njoints": "robot.nbodies", "nframes": FRAMES, "inertias": "robot.parameters", "names": "robot.joint_names",
     "lowerPositionLimit": LIMITS, "upperPositionLimit": LIMITS, "velocityLimit": LIMITS, "effortLimit": LIMITS,
     # Drake's
-    "CalcMassMatrix": MASS, "CalcMassMatrixViaInverseDynamics": MASS, "CalcBiasTerm": "robot.coriolis_matrix(q, v) @ v, without gravity as Drake's",
+    "CalcMassMatrix": MASS, "CalcMassMatrixViaInverseDynamics": MASS,
+    "CalcBiasTerm": "robot.coriolis_matrix(q, v) @ v, without gravity as Drake's",
     "CalcGravityGeneralizedForces": "-robot.gravity_force(q), with Drake's sign",
     "CalcInverseDynamics": RNEA + ", which includes gravity",
     "CalcRelativeTransform": POSE, "EvalBodyPoseInWorld": POSE, "CalcJacobianSpatialVelocity": JACOBIAN,
