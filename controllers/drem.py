@@ -29,7 +29,9 @@ class DREM(RememberingAdaptation):
     bandwidth : float
         Bandwidth of the filters [1/s].
     robot, reference, Lambda, K, **options
-        As for `SlotineLi`. `adapt` defaults to the "base" parameters, at most 12; otherwise name a body.
+        As for `SlotineLi`.
+    adapt : "links", "base" or list of str
+        As for `SlotineLi`, at most 12 parameters. Default "base"; otherwise name a body.
     Gamma : float or (n,)
         Adaptation gain; it is diagonal here.
 

@@ -39,6 +39,7 @@ MAXIMUM = {
 }
 WITH_MORE_PARAMETERS: dict[str, int] = {}
 WITHOUT_DOCSTRING = 0  # callables
+OWNERS = ("robot", "data")  # first parameters of functions that are methods of a Robot or a Dataset
 SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Examples")
 
 
@@ -146,6 +147,12 @@ def sections_missing(surface):
         signature, called = inspect.signature(x.object), not getattr(x.object, "_is_protocol", x.object is gc.Robot)
         if called and set(signature.parameters) - {"self", "cls", "robot"} and not has & {"Parameters", "Attributes"}:
             yield f"{x.path}: Parameters"
+        section = re.search(r"^Parameters\n-+\n(.*?)(?=\n\n\w+\n-+\n|\Z)", doc, re.MULTILINE | re.DOTALL)
+        if called and section:
+            lines = re.findall(r"^\S.*", section[1], re.MULTILINE)
+            named = {"self", "cls", *OWNERS, *re.findall(r"\w+", ",".join(line.partition(" : ")[0] for line in lines))}
+            single = [p for p, given in signature.parameters.items() if given.kind is not given.VAR_KEYWORD]
+            yield from (f"{x.path}: {p}" for p in single if p not in named)
         nothing = isinstance(x.object, type) or signature.return_annotation in (None, "None", inspect.Signature.empty)
         if not nothing and not has & {"Returns", "Yields"}:
             yield f"{x.path}: Returns"
@@ -158,6 +165,23 @@ def sections_missing(surface):
 
 def test_every_public_docstring_has_its_sections(surface):
     assert list(sections_missing(surface)) == []
+
+
+def test_a_parameter_without_a_line_is_seen():
+    def half(x: float, y: float, *, z: float) -> None:
+        """Do nothing.
+
+        Parameters
+        ----------
+        x, z : float
+            Numbers; y is no more than a word here.
+
+        Examples
+        --------
+        >>> half(1.0, 2.0, z=3.0)
+        """
+
+    assert list(sections_missing([public_surface.Public("half", "", half)])) == ["half: y"]
 
 
 def test_a_docstring_without_sections_is_seen():

@@ -38,6 +38,12 @@ LIMITS = ("lower", "upper", "velocity", "effort")  # may be infinite
 FINITE = ("damping", "friction", "stiffness", "rest", "armature", "gear_ratio")
 
 
+def _screw(axis: ArrayLike, point: ArrayLike, pitch: float) -> np.ndarray:
+    """The screw (6, 1) of a rotation with a translation along it."""
+    w, p = _axis("axis", axis), vector("point", point, 3)
+    return np.concatenate((w, np.cross(p, w) + number("pitch", pitch) * w))[:, None]
+
+
 def _axis(name: str, x: ArrayLike) -> np.ndarray:
     a = vector(name, x, 3)
     norm = np.linalg.norm(a)
@@ -269,7 +275,7 @@ class Joint(ReadableRepr):
         -------
         Joint
         """
-        return cls.helical(axis, point, 0.0, kind="revolute", **options)
+        return cls("revolute", _screw(axis, point, 0.0), **options)
 
     @classmethod
     def prismatic(cls, axis: ArrayLike, **options: Unpack[JointOptions]) -> Joint:
@@ -294,8 +300,6 @@ class Joint(ReadableRepr):
         axis: ArrayLike,
         point: ArrayLike = (0, 0, 0),
         pitch: float = 0.0,
-        *,
-        kind="helical",
         **options: Unpack[JointOptions],
     ) -> Joint:
         """Screw motion: rotation about an axis, with a translation along it that is proportional to the angle.
@@ -315,9 +319,7 @@ class Joint(ReadableRepr):
         -------
         Joint
         """
-        w, p = _axis("axis", axis), vector("point", point, 3)
-        pitch = number("pitch", pitch)
-        return cls(kind, np.concatenate((w, np.cross(p, w) + pitch * w))[:, None], **options)
+        return cls("helical", _screw(axis, point, pitch), **options)
 
     @classmethod
     def from_screw(cls, screw: ArrayLike, **options: Unpack[JointOptions]) -> Joint:

@@ -31,7 +31,7 @@ EXAMPLES = {
     "Joint": Example({"kind": "revolute", "S": JOINT.S, **OPTIONS, **SPRING, **MOTOR}),
     "Joint.revolute": Example({"axis": AXIS, "point": POINT, **OPTIONS}),
     "Joint.prismatic": Example({"axis": AXIS, **OPTIONS}),
-    "Joint.helical": Example({"axis": AXIS, "point": POINT, "pitch": 0.25, "kind": "helical", **OPTIONS}),
+    "Joint.helical": Example({"axis": AXIS, "point": POINT, "pitch": 0.25, **OPTIONS}),
     "Joint.cylindrical": Example({"axis": AXIS, "point": POINT, **OPTIONS}),
     "Joint.planar": Example({"normal": AXIS, **OPTIONS}),
     "Joint.spherical": Example({"point": POINT, **OPTIONS}),
