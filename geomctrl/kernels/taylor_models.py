@@ -52,7 +52,7 @@ from .jit import kernel
 from .primitives import primitive
 
 EPS, LEAST, WAVE, UP = 2.0**-52, 2.0**-1000, 2.0**-51, 1.0 + 2.0**-42
-TINY = 2.0**-300  # least argument of a root or logarithm: the remainder of smaller ones may underflow
+TINY = 2.0**-300  # least argument of a root or logarithm, and size of a parabola: remainders of smaller ones may underflow
 ERR, ALL, LIN, QUAD = -4, -3, -2, -1  # places of the bounds in a row
 
 
@@ -162,6 +162,81 @@ def divide(form, w, err, divisor, m):
 
 
 @primitive
+def unresolved(a, m, m2):
+    """A bound of the square of the part of row a that is not constant, without what quadratic coefficients represent."""
+    s = 0.0
+    for i in range(m2 + 1, m + 1):
+        s += abs(a[i])
+    nonlinear = a[QUAD] + a[ERR]
+    return 2.0 * a[LIN] * (s + nonlinear) + nonlinear * nonlinear
+
+
+@primitive
+def expand_tanh(form, a, lo, hi, w, m, m2):
+    """Set a row to tanh of row a, in [lo, hi]: Taylor's formula or a line, whichever has the smaller error.
+
+    The derivatives are 1 - t^2 and, of third order, -2 (1 - t^2)(1 - 3 t^2) with t = tanh. The line has the slope
+    1 - t^2 of a t for which it is nearly the chord's; tanh x minus the line is extreme at an end or where tanh x = +-t.
+    """
+    c = a[0]
+    r = a[ALL]
+    value = math.tanh(c)
+    slope = (1.0 - value) * (1.0 + value)
+    bend = -value * slope
+    first = math.tanh(lo)
+    last = math.tanh(hi)
+    least = 0.0 if lo <= 0.0 <= hi else min(abs(first), abs(last))
+    largest = max(abs(first), abs(last))
+    third = (1.0 - least) * (1.0 + least) * max(abs(1.0 - 3.0 * least * least), abs(1.0 - 3.0 * largest * largest))
+    rest = UP * (third + 128.0 * EPS) * r * r * r / 3.0 + 16.0 * EPS * (r + r * r)
+    t = math.sqrt(max(1.0 - (last - first) / (hi - lo), 0.0)) if hi > lo else 0.0
+    if 2.0**-20 < t < 1.0 - 2.0**-20:
+        x = 0.5 * math.log((1.0 + t) / (1.0 - t))
+        line = (1.0 - t) * (1.0 + t)
+        high = max(first - line * lo, last - line * hi)
+        low = min(first - line * lo, last - line * hi)
+        if lo <= x + 2.0**-20 and hi >= x - 2.0**-20:
+            high = max(high, t - line * x)
+        if lo <= -x + 2.0**-20 and hi >= -x - 2.0**-20:
+            low = min(low, line * x - t)
+        distance = 0.5 * (high - low) + 128.0 * EPS * (1.0 + abs(lo) + abs(hi) + x)
+        if distance < rest + abs(bend) * unresolved(a, m, m2):
+            value, slope, bend, rest = line * c + 0.5 * (high + low), line, 0.0, distance
+    expand(form, a, w, value, slope, bend, rest * UP, m, m2)
+
+
+@primitive
+def rectify(form, w, m, m2):
+    """Replace a row d that has both signs by max(d, 0): a parabola or a line, whichever has the smaller error.
+
+    On [-l, h] with l <= h, the parabola a d^2 + b d + e is within e of max(d, 0) for a = l / (l + h / 2)^2, b = 1 - a h,
+    e = a h^2 / 8 if l <= h / 2, and for a = 1 / (2 h), b = 1 / 2, e = h / 16 if not. If l > h, use d + max(-d, 0). The
+    line h (d + l) / (h + l) is above max(d, 0), by h l / (h + l) at most.
+    """
+    c = form[0]
+    r = form[ALL]
+    margin = 2.0 * EPS * (abs(c) + r)
+    h = (c + r) + margin
+    l = (r - c) + margin
+    small = min(l, h)
+    large = max(l, h)
+    if 2.0 * small <= large:
+        bend = small / (small + 0.5 * large) / (small + 0.5 * large)
+        rest = 0.125 * bend * large * large
+    else:
+        bend = 0.5 / large
+        rest = 0.0625 * large
+    slope = 1.0 - bend * large if l <= h else bend * large
+    constant = rest
+    distance = 0.5 * h * l / (h + l)
+    if large < TINY or distance < rest + bend * unresolved(form, m, m2):
+        bend, slope, constant, rest = 0.0, h / (h + l), distance, distance
+    value = (bend * c + slope) * c + constant
+    rest += 128.0 * EPS * (h + l)
+    expand(form, form, w, value, slope + 2.0 * bend * c, bend, rest * UP, m, m2)
+
+
+@primitive
 def elementary(form, op, a, w, m, m2):
     """Set a row to an elementary function of row a: Taylor's formula of order 2 with the remainder f''' r^3 / 6."""
     c = a[0]
@@ -190,10 +265,6 @@ def elementary(form, op, a, w, m, m2):
         value = math.sqrt(c)
         slope = 0.5 / value
         bend, rest = -0.25 * slope / c, 0.375 * cube / (lo * lo * math.sqrt(lo))
-    elif op == TANH:
-        value = math.tanh(c)
-        slope = (1.0 - value) * (1.0 + value)
-        bend, rest = -value * slope, 2.0 * cube + 16.0 * EPS * (r + r * r)
     elif (op in (ASIN, ACOS)) and lo > -1.0 and hi < 1.0:
         largest = max(-lo, hi)
         q = (1.0 - c) * (1.0 + c)
@@ -208,7 +279,10 @@ def elementary(form, op, a, w, m, m2):
         value = math.atan(c)
         slope = 1.0 / (1.0 + c * c)
         bend, rest = -c * slope * slope, 2.0 * cube
-    expand(form, a, w, value, slope, bend, rest * UP, m, m2)
+    if op == TANH:
+        expand_tanh(form, a, lo, hi, w, m, m2)
+    else:
+        expand(form, a, w, value, slope, bend, rest * UP, m, m2)
     if op == COS and c == 0.0 and r == 0.0:
         form[ERR] = form[ALL] = 0.0
     if (op in (SIN, TANH)) and c == 0.0 and r == 0.0:
@@ -268,6 +342,21 @@ def hull(form, a, b, w, m):
 
 
 @primitive
+def extreme(form, a, b, sign, w, m, m2):
+    """Set a row to the larger (sign 1) or smaller (-1) of rows a and b: b + sign max(sign (a - b), 0)."""
+    err = difference(w, a, b)
+    for j in range(len(w)):
+        w[j] *= sign
+    store(form, w, err, m)
+    rectify(form, w, m, m2)
+    size = 0.0
+    for j in range(len(w)):
+        w[j] = b[j] + sign * form[j]
+        size += abs(w[j])
+    store(form, w, (b[ERR] + form[ERR] + EPS * size) * UP, m)
+
+
+@primitive
 def add_rows(N, w, op, z, a, b, k, m):
     """Coefficient k of a sum, a difference or a negative."""
     err = N[a, k, ERR]
@@ -300,17 +389,24 @@ def quotient(N, w, z, a, b, e, k, m, m2):
 
 
 @primitive
-def select(N, w, z, condition, a, b, k, hulls, m):
-    """Coefficient k of a choice. An undecided choice is the hull of both sides; it has no smooth coefficients."""
+def select(N, w, rows, z, k, hulls, m, m2):
+    """Coefficient k of a choice. An undecided one is the extreme of both sides or their hull, which is not smooth."""
+    condition, a, b = rows[z, 1], rows[z, 2], rows[z, 3]
     certain = N[condition, 0, 0]
     if certain == 1.0 or certain == 0.0:
         chosen = a if certain == 1.0 else b
         for j in range(N.shape[2]):
             N[z, k, j] = N[chosen, k, j]
-    elif k == 0 or hulls:
-        hull(N[z, k], N[a, k], N[b, k], w, m)
-    else:
+    elif k > 0 and not hulls:
         N[z, k, 0] = math.nan
+    elif k == 0 and rows[condition, 0] == LT and (
+        (rows[condition, 1] == a and rows[condition, 2] == b) or (rows[condition, 1] == b and rows[condition, 2] == a)
+    ):
+        narrow = a if N[a, 0, ALL] < N[b, 0, ALL] else b
+        sign = 1.0 if rows[condition, 1] == b else -1.0
+        extreme(N[z, 0], N[a + b - narrow, 0], N[narrow, 0], sign, w, m, m2)
+    else:
+        hull(N[z, k], N[a, k], N[b, k], w, m)
 
 
 @primitive
@@ -354,7 +450,7 @@ def series_many(rows, constants, rates, further, X, order, m, m2, hulls, coeffic
             elif op == DIV:
                 quotient(N, w, z, a, b, e, k, m, m2)
             elif op == WHERE:
-                select(N, w, z, a, b, e, k, hulls, m)
+                select(N, w, rows, z, k, hulls, m, m2)
             elif LT <= op <= NOT:
                 if k == 0:
                     decide(N, w, op, z, a, b)

@@ -349,10 +349,9 @@ class BarrierProblem:
         rest = np.zeros(commands + 1)
         enclosure = Enclosure(dynamics, np.append(lo, rest), np.append(hi, rest), ORDER, recent=1)
         layout = enclosure.layout
-        tau, (h, _) = self._defined(law, layout, enclosure.X), self._defined(barrier, layout, enclosure.X)
-        if h is None or tau[0] is None:
+        h, _ = self._defined(barrier, layout, enclosure.X)
+        if h is None or not enclosure.hold(law, slice(-1 - commands, -1)):
             return layout, None, None
-        enclosure.X[-1 - commands : -1] = tau
         E = enclosure.during(self.control_dt)
         return layout, h, None if E is None else self._defined(barrier, layout, E)[1]
 

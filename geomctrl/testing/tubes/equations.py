@@ -46,13 +46,18 @@ def checked_plant(plant: Any) -> Plant:
 class LoopEquations:
     """State y = (q, v, z), then the uncertain inertial parameters `uncertain` (indices), then time.
 
-    signal: a further expression, one of SIGNALS. held: whether `held_rates` are needed, for a held command.
+    signal: a further expression, one of SIGNALS. held: whether `held_rates` are needed, for a held command. control_dt:
+    period of samples; the state is then (q, v), and the held command follows it.
     """
 
-    def __init__(self, controller: Any, plant: Plant, uncertain: np.ndarray, signal: Any = None, held: bool = False):
-        self.controller, self.plant, self.uncertain, self.held = controller, plant, uncertain, held
+    def __init__(
+        self, controller: Any, plant: Plant, uncertain: np.ndarray, signal: Any = None, held: bool = False,
+        control_dt: float | None = None,
+    ):  # fmt: skip
+        self.controller, self.plant, self.uncertain, self.control_dt = controller, plant, uncertain, control_dt
+        self.held = held or control_dt is not None
         is_program = hasattr(controller, "program")
-        needs_trace = len(uncertain) or signal is not None or held
+        needs_trace = len(uncertain) or signal is not None or self.held
         extra = self._extra(signal, is_program) if needs_trace else None
         loop = self.loop = trace_closed_loop(apart(plant) if len(uncertain) or is_program else plant, controller, extra)
         graph = loop.graph
@@ -61,11 +66,15 @@ class LoopEquations:
         if is_program:
             self.loop, self.lemmas = by_accelerations(loop, controller.robot, uncertain)
         parameters = loop.extra.get("parameters", [])
-        self.inputs = [(STATE, k) for k in range(self.n)]
+        if control_dt is not None and loop.split(loop.y)[2] is not None:
+            raise ArgumentError("control_dt: expected None for a controller with a state z")
+        self.commands = 0 if control_dt is None else len(self.command)
+        self.inputs = [(STATE, k) for k in range(self.n)] + [(HELD, k) for k in range(self.commands)]
         self.inputs += [tuple(graph.nodes[parameters[k].index][1:]) for k in uncertain.tolist()]
         self.inputs += [(TIME, 0)]
         self.constants = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist())}
-        self.rates = [*loop.field[: self.n], *[0.0] * len(uncertain), 1.0]
+        rates = loop.field[: self.n] if control_dt is None else self.held_rates
+        self.rates = [*rates, *[0.0] * (self.commands + len(uncertain)), 1.0]
         self.name: Any = signal
         self.signal = self._signal(signal)
 
@@ -92,7 +101,8 @@ class LoopEquations:
                 raise ArgumentError(f"signal: {type(self.controller).__name__} has no lyapunov(t, q, v, z, plant)")
             return self.loop.value
         q, v, z = self.loop.split(self.loop.y)
-        arrays = {"q": q, "v": v, "z": [] if z is None else z, "tau": self.loop.command.tau}
+        held = [self.loop.graph.load(HELD, k) for k in range(self.commands)]
+        arrays = {"q": q, "v": v, "z": [] if z is None else z, "tau": held or self.command}
         name, _, index = str(signal).partition("[")
         if name in arrays and index.endswith("]") and index[:-1].isdigit():
             numbers = np.asarray(arrays[name], object).ravel()
@@ -122,20 +132,22 @@ class LoopEquations:
 
     def identity(self) -> tuple[Any, ...]:
         """Equal for equal equations."""
-        graph, ends = self.loop.graph, [self.loop.graph.operand(x) for x in [*self.rates, *self.good]]
-        return [(k, graph.nodes[k]) for k in graph.needed(ends)], ends, self.inputs, self.constants
+        graph, law = self.loop.graph, self.command if self.commands else []
+        ends = [graph.operand(x) for x in [*self.rates, *law, *self.good]]
+        return [(k, graph.nodes[k]) for k in graph.needed(ends)], ends, self.inputs, self.constants, self.control_dt
 
     def dynamics(self) -> Dynamics:
         good = self.good
         rows = OperationRows(self.loop.graph, self.inputs, self.rates, self.constants, good)
-        return Dynamics(rows, self.n)
+        law = self.rows(self.command) if self.commands else None
+        return Dynamics(rows, self.n + self.commands, law, self.commands, self.control_dt)
 
     def signal_rows(self) -> OperationRows:
         """Operations that compute the signal and, if there is one, the condition under which the loop exists."""
         return self.rows([self.signal])
 
     def evaluated(self, expressions: list[Any], x: np.ndarray) -> np.ndarray:
-        """(m, expressions) in floating point at states x (m, inputs); nan where the loop is undefined."""
+        """(m, expressions) in floating point at inputs x (m, inputs); nan where the loop is undefined."""
         graph, good = self.loop.graph, self.loop.good
         values = {graph.load(*key).index: number for key, number in self.constants.items()}
         values |= {graph.load(*key).index: x[:, k] for k, key in enumerate(self.inputs)}
@@ -149,8 +161,8 @@ class LoopEquations:
         x = rng.uniform(lower, upper, (COMPARED_STATES, self.n))
         x[COMPARED_STATES // 2 :] += rng.normal(0.0, 0.5, (COMPARED_STATES - COMPARED_STATES // 2, self.n))
         t = rng.uniform(0.0, t_end, (COMPARED_STATES, 1))
-        expressions = [*self.loop.field[: self.n], *([] if self.signal is None else [self.signal])]
-        traced = self.evaluated(expressions, np.hstack([x, np.tile(p, (len(x), 1)), t]))
+        expressions = [*self.rates[: self.n], *([] if self.signal is None else [self.signal])]
+        traced = self.evaluated(expressions, self.with_command(x, np.tile(p, (len(x), 1)), t))
         for row, state, now in zip(traced, x, t[:, 0].tolist()):
             try:
                 with np.errstate(all="ignore"):
@@ -169,6 +181,13 @@ class LoopEquations:
                     f" {python[k]:.9g} in Python, at t = {now:.6g}, x = {state.tolist()}"
                 )
 
+    def with_command(self, x: np.ndarray, p: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """(m, inputs) of states, parameters and times (m, 1), with the command of the law at them if it is held."""
+        inputs = np.hstack([x, np.zeros((len(x), self.commands)), p, t])
+        if self.commands:
+            inputs[:, self.n : self.n + self.commands] = self.evaluated(self.command, inputs)
+        return inputs
+
     def _python_signal(self, t: float, x: np.ndarray) -> list[float]:
         """The signal in Python, if there is one."""
         if self.signal is None:
@@ -183,13 +202,17 @@ class LoopEquations:
             return [float(self.controller(t, q, v, z).tau[int(index[:-1])])]
         return [float(x[{"q": 0, "v": len(q), "z": 2 * len(v)}[name] + int(index[:-1])])]
 
-    def python_rates(self, t: float, x: np.ndarray, plant: Plant | None = None) -> np.ndarray:
-        """The rates of (q, v, z), computed by the law and the plant in Python."""
+    def python_command(self, t: float, x: np.ndarray) -> np.ndarray:
+        """The torques of the law in Python."""
+        return np.ravel(np.asarray(self.controller(t, *self.loop.split(np.append(x, 0.0))).tau, float))
+
+    def python_rates(self, t: float, x: np.ndarray, plant: Plant | None = None, held: Any = None) -> np.ndarray:
+        """The rates of (q, v, z), computed by the law and the plant in Python; held: the command, if it is held."""
         plant = self.plant if plant is None else plant
         q, v, z = self.loop.split(np.append(x, 0.0))
-        command = self.controller(t, q, v, z)
-        vdot = plant.acceleration(t, q, v, command.tau)
-        z_rate = [] if z is None else np.ravel(command.z_rate)
+        command = self.controller(t, q, v, z) if held is None else None
+        vdot = plant.acceleration(t, q, v, held if command is None else command.tau)
+        z_rate = [] if z is None or command is None else np.ravel(command.z_rate)
         return np.concatenate([v, np.asarray(vdot, float), np.asarray(z_rate, float)])
 
     def start(self) -> np.ndarray:

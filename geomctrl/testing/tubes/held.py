@@ -37,7 +37,7 @@ from geomctrl.tracing.proofs.operation_rows import OperationRows
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .equations import HELD, LoopEquations, checked_plant
-from .steps import ERR, UP, Dynamics, Enclosure, Layout, bounds, series
+from .steps import ERR, UP, Dynamics, Enclosure, Layout, bounds
 
 CHANGE = 12  # a further array of the graph: the change of V
 PILOT = 64  # boxes that are decided here before the rest is spread over processes
@@ -310,11 +310,8 @@ class _SampledLoop(Divisible):
         lower = np.nextafter(self.centre + lo, -np.inf) if (hi > lo).any() else self.centre + lo
         upper = np.nextafter(self.centre + hi, np.inf) if (hi > lo).any() else lower
         enclosure = Enclosure(self.dynamics, np.append(lower, rest), np.append(upper, rest), ORDER, recent=1)
-        _, values = series(self.law, enclosure.layout, enclosure.X, 1)
-        commands = self.dynamics.states - n - 2
-        if not np.isfinite(values[:commands, 0]).all() or (len(values) > commands and values[-1, 0] != 1.0):
+        if not enclosure.hold(self.law, slice(n + 1, self.dynamics.states - 1)):
             return unknown, None
-        enclosure.X[n + 1 : -1] = values[:commands]
         rows = enclosure.endpoint(control_dt)
         if rows is None:
             return unknown, None

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from .equations import LoopEquations
+from .steps import sample_times
 
 TIMES = 201  # at which motions are sampled
 RTOL, ATOL = 1e-10, 1e-12
@@ -19,7 +20,10 @@ RTOL, ATOL = 1e-10, 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """One motion: times `t` (m,), states `x` (m, n), its inertial `parameters`, and the `time` of a violation."""
+    """One motion: times `t` (m,), states `x` (m, n), its inertial `parameters`, and the `time` of a violation.
+
+    A held command follows the state; at the last time it is the one before.
+    """
 
     t: np.ndarray
     x: np.ndarray
@@ -32,7 +36,7 @@ class Motion:
 
 
 class Motions:
-    """Motions from corners and random points of a box: `t` (m,), `x` (samples, m, n)."""
+    """Motions from corners and random points of a box: `t` (m,), `x` (samples, m, n), held commands at the end."""
 
     def __init__(
         self, equations: LoopEquations, lower: np.ndarray, upper: np.ndarray, t_end: float, samples: int = 64,
@@ -50,26 +54,23 @@ class Motions:
         e, (samples, _) = self.equations, self.start.shape
         parameters, n = self.start[:, e.n :], e.n
 
-        def rates(t: float, y: np.ndarray) -> np.ndarray:
-            state = np.hstack([y.reshape(samples, n), parameters, np.full((samples, 1), t)])
-            return e.evaluated(e.loop.field[:n], state).ravel()
+        def command(t: float, y: np.ndarray) -> np.ndarray:
+            inputs = e.with_command(y.reshape(samples, n), parameters, np.full((samples, 1), t))
+            return inputs[:, n : n + e.commands]
 
-        out = np.full((samples, len(self.t), n), np.nan)
-        out[:, 0] = self.start[:, :n]
-        if len(self.t) > 1:
-            solution = solve_ivp(
-                rates, (0.0, self.t[-1]), self.start[:, :n].ravel(), "DOP853", self.t, rtol=1e-8, atol=1e-10
-            )
-            reached = solution.y.reshape(samples, n, -1).transpose(0, 2, 1)
-            out[:, : reached.shape[1]] = reached
-        return out
+        def rates(t: float, y: np.ndarray, held: np.ndarray) -> np.ndarray:
+            state = np.hstack([y.reshape(samples, n), held, parameters, np.full((samples, 1), t)])
+            return e.evaluated(e.rates[:n], state).ravel()
+
+        x, held = _integrated(self.start[:, :n].ravel(), self.t, e.control_dt, command, rates, 1e-8, 1e-10)
+        return np.concatenate([x.reshape(-1, samples, n), held], 2).transpose(1, 0, 2)
 
     def outside(self, expressions: Sequence[Any], lower: ArrayLike, upper: ArrayLike, start: float) -> Motion | None:
         """A motion with an expression beyond its limits after `start`, confirmed by the law and the plant in Python."""
-        samples, times = self.x.shape[:2]
+        samples, times, states = self.x.shape
         low, high = np.asarray(lower, float), np.asarray(upper, float)
-        t, n = np.tile(self.t, samples), self.equations.n
-        state = np.hstack([self.x.reshape(-1, n), np.repeat(self.start[:, n:], times, 0), t[:, None]])
+        t, parameters = np.tile(self.t, samples), self.start[:, self.equations.n :]
+        state = np.hstack([self.x.reshape(-1, states), np.repeat(parameters, times, 0), t[:, None]])
         values = self.equations.evaluated(list(expressions), state)
         excess = np.maximum(values - high, low - values)
         excess[(t < start) | np.isnan(excess).any(1)] = -np.inf
@@ -83,15 +84,17 @@ class Motions:
         e, x0, p = self.equations, self.start[sample, : self.equations.n], self.start[sample, self.equations.n :]
         plant, values, x = e.plant_with(p), [], np.zeros((0, e.n))
         times = np.append(self.t[self.t < time], time)
+
+        def command(t: float, y: np.ndarray) -> np.ndarray:
+            return e.python_command(t, y) if e.commands else np.zeros(0)
+
+        def rates(t: float, y: np.ndarray, held: np.ndarray) -> np.ndarray:
+            return e.python_rates(t, y, plant, held if e.commands else None)
+
         for rtol in (1e3 * RTOL, RTOL):
-            x = x0[None]
-            if time > 0.0:
-                solution = solve_ivp(
-                    lambda t, y: e.python_rates(t, y, plant), (0.0, time), x0, "DOP853", times, rtol=rtol, atol=ATOL
-                )
-                if not solution.success:
-                    return None
-                x = solution.y.T
+            x = np.hstack(_integrated(x0, times, e.control_dt, command, rates, rtol, ATOL))
+            if np.isnan(x[-1, : e.n]).any():
+                return None
             state = np.concatenate([x[-1], p, [time]])
             values.append(float(e.evaluated([expression], state[None])[0, 0]))
         error = 10.0 * abs(values[1] - values[0]) + 1e-9 * max(1.0, abs(values[1]))
@@ -99,3 +102,27 @@ class Motions:
             parameters = plant.robot.parameters
             return Motion(times[: len(x)], x, parameters, time, values[1])
         return None
+
+
+def _integrated(
+    start: np.ndarray, times: np.ndarray, control_dt: float | None, command: Any, rates: Any, rtol: float, atol: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """States (m, n) and held commands (m, ...) at `times`, which begin with 0; nan after the end of existence."""
+    first, end = command(0.0, start), float(times[-1])
+    x, held = np.full((len(times), len(start)), np.nan), np.full((len(times), *first.shape), np.nan)
+    x[0], held[0] = start, first
+    knots, y = sample_times(control_dt, end).tolist(), start
+    for t, until in zip(knots, knots[1:]):
+        u = command(t, y)
+        inside = (times >= t) & ((times < until) | (until == end))
+        solution = solve_ivp(
+            lambda t, y, u=u: rates(t, y, u), (t, until), y, "DOP853", np.append(times[inside & (times < until)], until),
+            rtol=rtol, atol=atol,
+        )  # fmt: skip
+        reached = solution.y.T[: int(inside.sum())]
+        places = np.flatnonzero(inside)[: len(reached)]
+        x[places], held[places] = reached, u
+        if not solution.success:
+            break
+        y = solution.y[:, -1]
+    return x, held

@@ -33,6 +33,7 @@ from .tube import STATEMENT, Piece, Tube, pair_of
 
 MAX_TIME = 1e4  # s
 FIRST_STEP = 2.0**-4  # s, at most
+MAX_SAMPLE_COUNT = 1e6
 
 Part = tuple[np.ndarray, np.ndarray]  # lower and upper bounds
 
@@ -47,6 +48,7 @@ def reach(
     parameters: float | tuple[ArrayLike, ArrayLike] = 0.0,
     order: int = 8,
     pieces: int = 64,
+    control_dt: float | None = None,
     executor: Any = None,
     resume: Tube | str | Path | None = None,
     progress: bool | Callable[[float], Any] = False,
@@ -72,6 +74,9 @@ def reach(
         Order of the Taylor series in time.
     pieces : int
         Largest number of parts into which the box is divided where the enclosure of the whole box blows up.
+    control_dt : float or None
+        None for a law that acts at every instant, or the period [s] of a zero-order hold: the law, without a state z, is
+        evaluated at 0, control_dt, 2 control_dt and so on, and its command is constant in between.
     executor : object with `submit(function, *args)`, optional
         Encloses parts of the box in other processes: a concurrent.futures.ProcessPoolExecutor or a
         dask.distributed.Client.
@@ -96,7 +101,8 @@ def reach(
     Notes
     -----
     The result is a statement about real numbers: every solution of the differential equation of the closed loop, with
-    the law acting at every instant and the floating-point numbers of law and plant as exact constants, is in the tube.
+    the law acting at every instant or at the samples, and the floating-point numbers of law and plant as exact
+    constants, is in the tube.
     All rounding errors are enclosed. Solutions are enclosed by Taylor models of order 2 in the initial state (Makino
     and Berz 2003) in a frame against wrapping (Lohner 1987). A branch that is not decided on a part of the tube is
     enclosed by the hull of both sides. The traced loop is compared with Python before. See docs/how-to/tubes.md.
@@ -115,9 +121,11 @@ def reach(
     t_end = number("t_end", t_end, f"seconds > 0, at most {MAX_TIME:g}", lambda t: 0.0 < t <= MAX_TIME)
     order = count("order", order, 2, 30)
     pieces = count("pieces", pieces, 1)
+    if control_dt is not None:
+        control_dt = number("control_dt", control_dt, "seconds > 0", lambda t: t_end / MAX_SAMPLE_COUNT <= t < np.inf)
     p_lo, p_hi = parameter_intervals(parameters, plant.robot)
     uncertain = np.flatnonzero((p_hi > p_lo) | (p_lo != plant.robot.parameters.ravel()))
-    equations = LoopEquations(controller, plant, uncertain)
+    equations = LoopEquations(controller, plant, uncertain, control_dt=control_dt)
     lower, upper = _initial(equations, initial_box)
     equations.compare_with_python(lower, upper, t_end)
     lower, upper = np.append(lower, p_lo[uncertain]), np.append(upper, p_hi[uncertain])
@@ -197,7 +205,7 @@ class _Pieces:
     def _enclosed(self, parts: list[Part], executor: Any) -> Iterable[tuple[int, tuple[Piece, int | None]]]:
         if executor is not None:
             e = self.equations
-            request = pickled_request((e.controller, e.plant, e.uncertain))
+            request = pickled_request((e.controller, e.plant, e.uncertain, None, False, e.control_dt))
             return spread(executor, enclosed_there, [(request, *part, *self.limits) for part in parts])
         share = self.share(parts[0])
         report = partial(_scaled, self.report, self.share_done, share)
@@ -221,13 +229,17 @@ def _enclosed_piece(
 ) -> tuple[Piece, int | None]:
     """(The enclosure from a part of the box; if it does not reach the end, the side along which to divide the part)."""
     enclosure = _enclosure(dynamics, lo, hi, order)
-    step = min(FIRST_STEP, 2.0 ** np.floor(np.log2(t_end)))
-    segments, _ = enclosure.advance(t_end, step, t_end * MIN_STEP_RATIO, report)
+    dt = dynamics.control_dt
+    if dt is None:
+        step = min(FIRST_STEP, 2.0 ** np.floor(np.log2(t_end)))
+    else:
+        step = dt / 2.0 ** max(0.0, np.ceil(np.log2(dt / FIRST_STEP)))  # samples are at the ends of steps
+    segments = enclosure.until(t_end, step, min(t_end, dt or t_end) * MIN_STEP_RATIO, report)
     return Piece(lo, hi, enclosure.layout, segments), _side(enclosure, hi - lo) if enclosure.t < t_end else None
 
 
 def _enclosure(dynamics: Dynamics, lo: np.ndarray, hi: np.ndarray, order: int) -> Enclosure:
-    return Enclosure(dynamics, np.append(lo, 0.0), np.append(hi, 0.0), order)
+    return Enclosure(dynamics, dynamics.start(lo), dynamics.start(hi), order)
 
 
 def _halves(lo: np.ndarray, hi: np.ndarray, side: int) -> list[Part]:

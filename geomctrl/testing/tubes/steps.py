@@ -146,15 +146,24 @@ class Segment:
 class Dynamics:
     """y' = f(y) with `moving` states, then `resting` ones of rate zero, then time.
 
-    rows: the operations of f; further row 0 is the condition under which f exists, or there is none.
+    rows: the operations of f; further row 0 is the condition under which f exists, or there is none. The last `commands`
+    moving states are set to the values of `law` at the times 0, control_dt, 2 control_dt and so on.
     """
 
     rows: OperationRows
     moving: int
+    law: OperationRows | None = None
+    commands: int = 0
+    control_dt: float | None = None
 
     @property
     def states(self) -> int:
         return self.rows.states
+
+    def start(self, x: np.ndarray) -> np.ndarray:
+        """All states at time 0, before the first sample, from the others."""
+        n = self.moving - self.commands
+        return np.concatenate([x[:n], np.zeros(self.commands), x[n:], [0.0]])
 
     def series(self, layout: Layout, X: np.ndarray, order: int, hulls: bool = False) -> tuple[np.ndarray, np.ndarray]:
         return series(self.rows, layout, X, order, hulls)
@@ -173,6 +182,12 @@ def series(
     return coefficients, values
 
 
+def sample_times(control_dt: float | None, end: float) -> np.ndarray:
+    """Times at which a held command changes, from 0 on, and the end."""
+    times = np.arange(1.0 if control_dt is None else np.ceil(end / control_dt) + 1.0) * (control_dt or 0.0)
+    return np.append(times[times < end], end)
+
+
 class Enclosure:
     """The set of states of all solutions from a box, at the current time; `advance` moves it to a later time."""
 
@@ -181,6 +196,37 @@ class Enclosure:
         self.layout = Layout(int((hi[:-1] > lo[:-1]).sum()), dynamics.moving, recent)
         self.X = self.layout.box(lo, hi)
         self.scale = np.maximum(0.5 * (hi - lo)[: dynamics.moving], 0.0)
+
+    def hold(self, law: OperationRows, states: slice, as_symbols: bool = False) -> bool:
+        """Set states to the values of a law at the current states, with new symbols for errors; False if undefined."""
+        _, values = series(law, self.layout, self.X, 1)
+        commands = states.stop - states.start
+        if not np.isfinite(values[:commands, 0]).all() or (len(values) > commands and values[-1, 0] != 1.0):
+            return False
+        self.X[states] = values[:commands]
+        if as_symbols:
+            moving = self.X[: self.layout.moving]
+            X = self._reframed(moving[:, :ERR].copy(), moving[:, ERR].copy())
+            if X is None:
+                return False
+            self.X = X
+        return True
+
+    def until(
+        self, t_end: float, step: float, shortest: float, report: Callable[[float], Any] = lambda fraction: None
+    ) -> list[Segment]:
+        """The segments up to time t_end, with a sample of the law at the times of `sample_times`, or as far as possible."""
+        segments: list[Segment] = []
+        d, longest = self.dynamics, step
+        for end in sample_times(d.control_dt, t_end)[1:].tolist():
+            if d.law is not None and not self.hold(d.law, slice(d.moving - d.commands, d.moving), as_symbols=True):
+                break
+            more, step = self.advance(end, step, shortest, lambda x, end=end: report(x * end / t_end))
+            segments += more
+            step = min(2.0 * step, longest)
+            if self.t < end:
+                break
+        return segments
 
     def advance(
         self, end: float, step: float, shortest: float, report: Callable[[float], Any] = lambda fraction: None
@@ -191,10 +237,10 @@ class Enclosure:
             c, taylor = self._series()
             result, h = None, 0.0
             while result is None or (result[2] > 1.0 and step > 16.0 * shortest):
-                h = min(step, end - self.t)
+                h = step if step < (end - self.t) * (1.0 - 2.0**-20) else end - self.t
                 result = self._step(c, taylor, h)
                 if result is None or result[2] > 1.0:
-                    while step >= h:
+                    while step > h * (1.0 - 2.0**-20):
                         step *= 0.5
                     if step < shortest:
                         return segments, step

@@ -22,7 +22,7 @@ from .steps import Layout, Segment, bounds, series
 STATEMENT = "enclosed motions"  # in saved files
 MAX_SAMPLES = 100_000
 SAMPLES = 64  # motions from which a counterexample is sought
-NOT_COVERED = "the proof is about the model in exact arithmetic and in continuous time; it does not cover rounding"
+NOT_COVERED = "the proof is about the model in exact arithmetic{}; it does not cover rounding"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,11 @@ class Piece:
     @property
     def until(self) -> float:
         return self.segments[-1].end if self.segments else 0.0
+
+    def during(self, first: float, last: float) -> list[Segment]:
+        """The segments that contain the states at all times from first to last; all that do if they are equal."""
+        inside = [s for s in self.segments if s.end > first and s.start < last]
+        return inside if first < last else [s for s in self.segments if s.start <= first <= s.end]
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +217,7 @@ class Tube:
             return piece.lower[: self._n], piece.upper[: self._n]
         if first == last and (there := [s for s in piece.segments if s.end == first]):
             return there[0].lo[: self._n], there[0].hi[: self._n]
-        hulls = [s.hull for s in piece.segments if s.end >= first and s.start <= last]
+        hulls = [s.hull for s in piece.during(first, last)]
         return np.min([lo for lo, _ in hulls], 0)[: self._n], np.max([hi for _, hi in hulls], 0)[: self._n]
 
     def stays(
@@ -225,7 +230,7 @@ class Tube:
         ----------
         signal : str or function
             "q[0]", "v[0]", "z[0]", "tau[0]", "V" (the controller's `lyapunov`), or a function (t, q, v, z, plant) that
-            returns a number.
+            returns a number. A claim about a held command is about those that are held between `start` and `end`.
         upper, lower : float, optional
             The limits; at least one.
         start, end : float
@@ -250,7 +255,8 @@ class Tube:
         last = self.t_end if end is None else self._checked_time("end", end)
         if last < first:
             raise ArgumentError(f"end: expected a time from start = {first:g} s on, got {last:g}")
-        equations = LoopEquations(self.equations.controller, self.equations.plant, self.equations.uncertain, signal)
+        e = self.equations
+        equations = LoopEquations(e.controller, e.plant, e.uncertain, signal, control_dt=e.control_dt)
         equations.compare_with_python(self.lower[: self._n], self.upper[: self._n], self.t_end)
         lo, hi = self._signal_bounds(equations, first, last)
         name = signal if isinstance(signal, str) else getattr(signal, "__name__", "signal")
@@ -301,7 +307,9 @@ class Tube:
         for piece in self.pieces:
             if piece.until < last:
                 return -np.inf, np.inf
-            segments = [s for s in piece.segments if s.end >= first and s.start <= last]
+            segments = piece.during(first, last)
+            if not segments and self.equations.commands:
+                return -np.inf, np.inf  # the command at time 0 is not known
             for E in [s.E for s in segments] or [piece.layout.box(*map(_with_time, (piece.lower, piece.upper)))]:
                 _, values = series(rows, piece.layout, E, 1)
                 if not np.isfinite(values[0, 0]) or (len(values) > 1 and values[1, 0] != 1.0):
@@ -329,7 +337,7 @@ class Tube:
         """
         samples = count("samples", samples, 1, MAX_SAMPLES)
         motions = Motions(self.equations, self.lower, self.upper, self.t_end, samples, count("seed", seed))
-        return motions.t, motions.x
+        return motions.t, motions.x[:, :, : self._n]
 
     def plot(self, signals: Sequence[str] | None = None, *, samples: int = 24) -> Any:
         """Return a figure of the enclosure of states over time, with sampled motions in it.
@@ -395,7 +403,9 @@ class Tube:
             out += [f"  {name:6} in [{a:.6g}, {b:.6g}]" for name, a, b in zip(self._names(), lo, hi)]
         if not self:
             out.append(self._advice())
-        return "\n".join([*out, NOT_COVERED])
+        dt = self.equations.control_dt
+        sampling = " and in continuous time" if dt is None else f" with a command that is held for {dt:g} s"
+        return "\n".join([*out, NOT_COVERED.format(sampling)])
 
     __str__ = summary
 

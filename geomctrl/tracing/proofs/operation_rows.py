@@ -94,8 +94,8 @@ class OperationRows:
             condition = self._row(LT, b, a) if op == "min" else self._row(LT, a, b)
             return self._row(WHERE, condition, b, a)
         if op == "abs":
-            negative = self._row(LT, args[0], self._constant(0.0))
-            return self._row(WHERE, negative, self._row(NEG, args[0]), args[0])
+            negative = self._row(NEG, args[0])
+            return self._row(WHERE, self._row(LT, args[0], negative), negative, args[0])
         if op == "atan2" and self._rows[args[1]][0] == CONST and self._constants[args[1]] > 0.0:
             return self._elementary("atan", self._operation("div", *args))
         if op == "pow" and self._rows[args[1]][0] == CONST:
