@@ -53,6 +53,7 @@ from .primitives import primitive
 
 EPS, LEAST, WAVE, UP = 2.0**-52, 2.0**-1000, 2.0**-51, 1.0 + 2.0**-42
 TINY = 2.0**-300  # least argument of a root or logarithm, and size of a parabola: remainders of smaller ones may underflow
+NEGLIGIBLE = 2.0**-30  # error of a row, relative to its size, that needs no symbol
 ERR, ALL, LIN, QUAD = -4, -3, -2, -1  # places of the bounds in a row
 
 
@@ -420,11 +421,20 @@ def decide(N, w, op, z, a, b):
         N[z, 0, 0] = truth(op, N[a, 0], N[b, 0], w)
 
 
-@kernel("void(i8[:,::1], f8[::1], i8[::1], i8[::1], f8[:,::1], i8, i8, i8, b1, f8[:,:,::1], f8[:,::1])", strict=True)
-def series_many(rows, constants, rates, further, X, order, m, m2, hulls, coefficients, values):
+@primitive
+def named(form, spare):
+    """Make the error of a row the coefficient of a symbol that no row has yet, so that it cancels where it can."""
+    form[spare] = form[ERR]
+    form[LIN] = (form[LIN] + form[ERR]) * UP
+    form[ERR] = 0.0
+
+
+@kernel("void(i8[:,::1], f8[::1], i8[::1], i8[::1], f8[:,::1], i8, i8, i8, i8, b1, f8[:,:,::1], f8[:,::1])", strict=True)
+def series_many(rows, constants, rates, further, X, order, m, m2, spare, hulls, coefficients, values):
     """Taylor coefficients of the state in time, and the values of further rows.
 
-    coefficients (n, order + 1, width) begins with the state X (n, width); values (further, width). hulls: whether
+    coefficients (n, order + 1, width) begins with the state X (n, width); values (further, width). spare: the first of
+    the symbols up to m that X does not have; errors of functions get them, as far as there are some. hulls: whether
     undecided choices have hulls as coefficients of all orders. Coefficients 2 and higher are then not those of the
     Taylor series, which is allowed if an a priori enclosure is verified afterwards.
     """
@@ -459,6 +469,9 @@ def series_many(rows, constants, rates, further, X, order, m, m2, hulls, coeffic
             elif op >= SIN:  # z' = a' times row b, the derivative of the function
                 err = convolution(N, w, a, b, k, 1, k, True, m, m2)
                 divide(N[z, k], w, err, 1.0 * k, m)
+            if k == 0 and spare <= m and (op == WHERE or op >= SIN) and N[z, 0, ERR] > NEGLIGIBLE * N[z, 0, ALL]:
+                named(N[z, 0], spare)
+                spare += 1
         for i in range(len(rates)):
             for j in range(len(w)):
                 w[j] = N[rates[i], k, j]

@@ -53,7 +53,7 @@ class OneStep:
         with np.errstate(all="ignore"):
             self.kernels.series_many(
                 program.rows, program.constants, program.rates, program.further, X, 1, self.layout.symbols,
-                self.layout.quadratic, False, np.zeros((2, 2, X.shape[1])), values,
+                self.layout.quadratic, self.layout.symbols + 1, False, np.zeros((2, 2, X.shape[1])), values,
             )  # fmt: skip
         return X, values[0]
 
@@ -124,7 +124,7 @@ def coefficient_escapes(kernels, steps, order=6):
         c = np.zeros((3, order + 1, X.shape[1]))
         kernels.series_many(
             program.rows, program.constants, program.rates, program.further, X, order, layout.symbols,
-            layout.quadratic, False, c, np.zeros((0, X.shape[1])),
+            layout.quadratic, layout.symbols + 1, False, c, np.zeros((0, X.shape[1])),
         )  # fmt: skip
         exact = mpmath.taylor(
             lambda t, name=name: getattr(mpmath, name)(x0 * mpmath.exp(t)) / (x0 * mpmath.exp(t)), 0, order

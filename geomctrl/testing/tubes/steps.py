@@ -19,6 +19,7 @@ Parameters and held inputs are states at rest, and time is a state of rate 1.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +33,7 @@ from geomctrl.tracing.proofs.operation_rows import OperationRows
 
 PICARD_ITERATIONS = 12
 RECENT = 16  # steps whose errors have symbols of their own
+MAX_SPARE = 256  # symbols of errors within a law
 INFLATION = 1.2  # of the a priori enclosure per iteration
 MIN_STEP_RATIO = 2.0**-16  # shortest step relative to the duration
 MAX_GROWTH = 1e3  # of the widths, relative to the initial ones and to 1: the enclosure has blown up
@@ -40,17 +42,18 @@ STEP_TOLERANCE = 1e-4  # remainder of a step relative to the widths of the set, 
 
 @dataclass(frozen=True)
 class Layout:
-    """Symbols of the rows: `initial` ones, one for time, and per moving state one of the frame, `recent` ones of errors
-    of the last steps, and one of G.
+    """Symbols of the rows: `initial` ones, one for time, per moving state one of the frame, `recent` ones of errors of
+    the last steps, and one of G; and `spare` ones.
     """
 
     initial: int
     moving: int
     recent: int = 1
+    spare: int = 0
 
     @cached_property
     def symbols(self) -> int:
-        return self.initial + 1 + (2 + self.recent) * self.moving
+        return self.initial + 1 + (2 + self.recent) * self.moving + self.spare
 
     @cached_property
     def quadratic(self) -> int:
@@ -176,8 +179,8 @@ def series(
     coefficients = np.zeros((len(X), order + 1, X.shape[1]))
     values = np.zeros((len(rows.further), X.shape[1]))
     taylor_models.series_many(
-        rows.rows, rows.constants, rows.rates, rows.further, X, order, layout.symbols, layout.quadratic, hulls,
-        coefficients, values,
+        rows.rows, rows.constants, rows.rates, rows.further, X, order, layout.symbols, layout.quadratic,
+        layout.symbols - layout.spare + 1, hulls, coefficients, values,
     )  # fmt: skip
     return coefficients, values
 
@@ -199,11 +202,14 @@ class Enclosure:
 
     def hold(self, law: OperationRows, states: slice, as_symbols: bool = False) -> bool:
         """Set states to the values of a law at the current states, with new symbols for errors; False if undefined."""
-        _, values = series(law, self.layout, self.X, 1)
-        commands = states.stop - states.start
+        end, commands = 1 + self.layout.symbols, states.stop - states.start
+        layout = dataclasses.replace(self.layout, spare=min(law.nonlinear, MAX_SPARE))
+        _, values = series(law, layout, np.insert(self.X, [end] * layout.spare, 0.0, axis=1), 1)
         if not np.isfinite(values[:commands, 0]).all() or (len(values) > commands and values[-1, 0] != 1.0):
             return False
-        self.X[states] = values[:commands]
+        spare = slice(end, end + layout.spare)
+        err = (values[:commands, ERR] + np.abs(values[:commands, spare]).sum(1)) * UP
+        self.X[states] = self.layout.forms(np.delete(values[:commands, :ERR], spare, 1), err)
         if as_symbols:
             moving = self.X[: self.layout.moving]
             X = self._reframed(moving[:, :ERR].copy(), moving[:, ERR].copy())

@@ -67,6 +67,7 @@ class OperationRows:
         places = [self._place[x] for x in ends]
         self.states = len(rates)
         self.rows, self.constants = np.array(self._rows, np.int64), np.array(self._constants)
+        self.nonlinear = int(((self.rows[:, 0] == WHERE) | (self.rows[:, 0] >= SIN)).sum()) if self._rows else 0
         self.rates = np.array(places[: self.states], np.int64)
         self.further = np.array(places[self.states :], np.int64)
 
