@@ -52,7 +52,7 @@ from .jit import kernel
 from .primitives import primitive
 
 EPS, LEAST, WAVE, UP = 2.0**-52, 2.0**-1000, 2.0**-51, 1.0 + 2.0**-42
-TINY = 2.0**-300  # least argument of a root or logarithm, and size of a parabola: remainders of smaller ones may underflow
+TINY = 2.0**-300  # least argument of a root or logarithm: the remainder of smaller ones may underflow
 NEGLIGIBLE = 2.0**-30  # error of a row, relative to its size, that needs no symbol
 ERR, ALL, LIN, QUAD = -4, -3, -2, -1  # places of the bounds in a row
 
@@ -207,37 +207,6 @@ def expand_tanh(form, a, lo, hi, w, m, m2):
 
 
 @primitive
-def rectify(form, w, m, m2):
-    """Replace a row d that has both signs by max(d, 0): a parabola or a line, whichever has the smaller error.
-
-    On [-l, h] with l <= h, the parabola a d^2 + b d + e is within e of max(d, 0) for a = l / (l + h / 2)^2, b = 1 - a h,
-    e = a h^2 / 8 if l <= h / 2, and for a = 1 / (2 h), b = 1 / 2, e = h / 16 if not. If l > h, use d + max(-d, 0). The
-    line h (d + l) / (h + l) is above max(d, 0), by h l / (h + l) at most.
-    """
-    c = form[0]
-    r = form[ALL]
-    margin = 2.0 * EPS * (abs(c) + r)
-    h = (c + r) + margin
-    l = (r - c) + margin
-    small = min(l, h)
-    large = max(l, h)
-    if 2.0 * small <= large:
-        bend = small / (small + 0.5 * large) / (small + 0.5 * large)
-        rest = 0.125 * bend * large * large
-    else:
-        bend = 0.5 / large
-        rest = 0.0625 * large
-    slope = 1.0 - bend * large if l <= h else bend * large
-    constant = rest
-    distance = 0.5 * h * l / (h + l)
-    if large < TINY or distance < rest + bend * unresolved(form, m, m2):
-        bend, slope, constant, rest = 0.0, h / (h + l), distance, distance
-    value = (bend * c + slope) * c + constant
-    rest += 128.0 * EPS * (h + l)
-    expand(form, form, w, value, slope + 2.0 * bend * c, bend, rest * UP, m, m2)
-
-
-@primitive
 def elementary(form, op, a, w, m, m2):
     """Set a row to an elementary function of row a: Taylor's formula of order 2 with the remainder f''' r^3 / 6."""
     c = a[0]
@@ -344,12 +313,20 @@ def hull(form, a, b, w, m):
 
 @primitive
 def extreme(form, a, b, sign, w, m, m2):
-    """Set a row to the larger (sign 1) or smaller (-1) of rows a and b: b + sign max(sign (a - b), 0)."""
+    """Set a row to the larger (sign 1) or smaller (-1) of rows a and b: b + sign max(d, 0) for d = sign (a - b).
+
+    For d in [-l, h], the line h (d + l) / (h + l) is above max(d, 0), by h l / (h + l) at most.
+    """
     err = difference(w, a, b)
     for j in range(len(w)):
         w[j] *= sign
     store(form, w, err, m)
-    rectify(form, w, m, m2)
+    margin = 2.0 * EPS * (abs(form[0]) + form[ALL])
+    h = (form[0] + form[ALL]) + margin
+    l = (form[ALL] - form[0]) + margin
+    slope = h / (h + l)
+    half = 0.5 * slope * l
+    expand(form, form, w, slope * form[0] + half, slope, 0.0, (half + 64.0 * EPS * (h + l)) * UP, m, m2)
     size = 0.0
     for j in range(len(w)):
         w[j] = b[j] + sign * form[j]
