@@ -176,8 +176,8 @@ def unresolved(a, m, m2):
 def expand_tanh(form, a, lo, hi, w, m, m2):
     """Set a row to tanh of row a, in [lo, hi]: Taylor's formula or a line, whichever has the smaller error.
 
-    The derivatives are 1 - t^2 and, of third order, -2 (1 - t^2)(1 - 3 t^2) with t = tanh. The line has the slope
-    1 - t^2 of a t for which it is nearly the chord's; tanh x minus the line is extreme at an end or where tanh x = +-t.
+    The derivatives are 1 - t^2 and, of third order, -2 (1 - t^2)(1 - 3 t^2) with t = tanh. Lines have slopes 1 - t^2
+    from that of the chord to steeper ones; tanh x minus a line is extreme at an end or where tanh x = +-t.
     """
     c = a[0]
     r = a[ALL]
@@ -190,8 +190,12 @@ def expand_tanh(form, a, lo, hi, w, m, m2):
     largest = max(abs(first), abs(last))
     third = (1.0 - least) * (1.0 + least) * max(abs(1.0 - 3.0 * least * least), abs(1.0 - 3.0 * largest * largest))
     rest = UP * (third + 128.0 * EPS) * r * r * r / 3.0 + 16.0 * EPS * (r + r * r)
-    t = math.sqrt(max(1.0 - (last - first) / (hi - lo), 0.0)) if hi > lo else 0.0
-    if 2.0**-20 < t < 1.0 - 2.0**-20:
+    total = rest + abs(bend) * unresolved(a, m, m2)
+    chord = math.sqrt(max(1.0 - (last - first) / (hi - lo), 0.0)) if hi > lo else 0.0
+    for k in range(4, 9):
+        t = 0.125 * k * chord
+        if t < 2.0**-20 or t > 1.0 - 2.0**-20:
+            continue
         x = 0.5 * math.log((1.0 + t) / (1.0 - t))
         line = (1.0 - t) * (1.0 + t)
         high = max(first - line * lo, last - line * hi)
@@ -201,8 +205,8 @@ def expand_tanh(form, a, lo, hi, w, m, m2):
         if lo <= -x + 2.0**-20 and hi >= -x - 2.0**-20:
             low = min(low, line * x - t)
         distance = 0.5 * (high - low) + 128.0 * EPS * (1.0 + abs(lo) + abs(hi) + x)
-        if distance < rest + abs(bend) * unresolved(a, m, m2):
-            value, slope, bend, rest = line * c + 0.5 * (high + low), line, 0.0, distance
+        if distance < total:
+            value, slope, bend, rest, total = line * c + 0.5 * (high + low), line, 0.0, distance, distance
     expand(form, a, w, value, slope, bend, rest * UP, m, m2)
 
 

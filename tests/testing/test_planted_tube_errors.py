@@ -23,7 +23,17 @@ KERNEL_ERRORS = {
     "remainder of the logarithm": ("2.0 * cube / (lo * lo * lo)", "0.02 * cube / (lo * lo * lo)"),
     "remainder of the root": ("0.375 * cube", "0.0375 * cube"),
     "remainder of the arcsine": ("rest = cube * (1.0 + 2.0 * largest * largest)", "rest = 0.0 * cube"),
-    "bend of tanh": ("bend, rest = -value * slope, 2.0 * cube", "bend, rest = value * slope, 2.0 * cube"),
+    "bend of tanh": ("bend = -value * slope", "bend = value * slope"),
+    "remainder of tanh": ("rest = UP * (third + 128.0 * EPS)", "rest = UP * (0.2 * third + 128.0 * EPS)"),
+    "third derivative of tanh": ("least = 0.0 if lo <= 0.0 <= hi else", "least = largest if lo > 3.0 else"),
+    "line of tanh": ("line * c + 0.5 * (high + low), line", "line * c + 0.4 * (high + low), line"),
+    "extremes of tanh": ("high = max(high, t - line * x)", "high = high"),
+    "line of max": ("half = 0.5 * slope * l", "half = 0.4 * slope * l"),
+    "slope of max": ("slope = h / (h + l)", "slope = l / (h + l)"),
+    "sign of min": ("sign = 1.0 if rows[condition, 1] == b else -1.0", "sign = 1.0"),
+    "errors of extremes": ("(b[ERR] + form[ERR] + EPS * size) * UP", "form[ERR]"),
+    "symbols of errors": ("form[spare] = form[ERR]", "form[spare] = 0.5 * form[ERR]"),
+    "one symbol for two errors": ("spare += 1", "spare += 0"),
     "remainder of the reciprocal": ("rest = UP * r * r * r * abs(y * y * y) / low", "rest = 0.0 * low"),
     "errors of the hull": ("err = max(a[ERR], b[ERR])", "err = 0.0"),
     "width of the hull": ("err += 0.5 * abs(a[j] - b[j])", "err += 0.0"),
@@ -52,6 +62,10 @@ STEP_ERRORS = {
     "recent errors not in the frame": ("B = total[:, layout.remnants]", "B = total[:, layout.frame]"),
     "units of the frame": ("frame * r * scale[:, None]", "frame * r"),
     "initial box too small": ("= half[wide]", "= 0.9 * half[wide]"),
+    "errors of a law": ("values[:commands, ERR] + np.abs(values[:commands, spare]).sum(1)", "values[:commands, ERR]"),
+    "errors of a command": ("self._reframed(moving[:, :ERR].copy(), moving[:, ERR].copy())",
+                            "self._reframed(moving[:, :ERR].copy(), 0.0 * moving[:, ERR])"),
+    "a sample too few": ("times[times < end]", "times[: len(times) // 2]"),
     "bounds rounded inwards": ("np.nextafter(X[..., 0] - X[..., ALL], -np.inf)", "X[..., 0] - 0.999999 * X[..., ALL]"),
 }  # fmt: skip
 
@@ -84,12 +98,13 @@ def kernel_escapes(kernels):
         result
         | tube_battery.function_escapes(kernels, steps, trials=24)
         | tube_battery.coefficient_escapes(kernels, steps, 4)
+        | tube_battery.activation_escapes(kernels, steps)
     )
 
 
 def step_escapes(module):
     result = tube_battery.closed_form_escapes(module) | tube_battery.frame_escapes(module)
-    result |= tube_battery.arithmetic_escapes(taylor_models, module)
+    result |= tube_battery.arithmetic_escapes(taylor_models, module) | tube_battery.held_escapes(module)
     for radius in (0.0, 0.05):
         result |= tube_battery.motion_escapes(module, radius, order=3, step=0.25)
     return result

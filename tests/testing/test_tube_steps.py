@@ -23,6 +23,28 @@ def test_elementary_functions_of_rows_contain_fifty_digits():
     assert tube_battery.function_escapes(taylor_models, steps, trials=60) == set()
 
 
+def test_activations_of_rows_with_both_signs_contain_the_exact_result():
+    assert tube_battery.activation_escapes(taylor_models, steps, trials=120) == set()
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (-0.25, 1.0), (-2.0, 0.5)])
+def test_max_has_the_narrowest_line_and_tanh_a_line_near_the_narrowest(low, high):
+    """Two lines of one slope enclose max(x, 0) at distance h l / (h + l); those of tanh come from all slopes."""
+    model = tube_battery.OneStep(taylor_models, steps, 1)
+    C = np.zeros((1, model.layout.coefficients))
+    C[0, :2] = 0.5 * (low + high), 0.5 * (high - low)
+    _, row = model.evaluated(lambda x, y: binary("max", x, 0.0), [(C, 0.0), (C, 0.0)])
+    assert row[-4] == pytest.approx(-0.5 * low * high / (high - low), rel=1e-9)
+    x, slopes = np.linspace(low, high, 2001), np.linspace(0.0, 1.0, 1001)[:, None]
+    narrowest = 0.5 * np.ptp(np.tanh(x) - slopes * x, axis=1).min()
+    _, row = model.evaluated(lambda x, y: unary("tanh", x), [(C, 0.0), (C, 0.0)])
+    assert row[-4] <= 1.15 * narrowest + 1e-9
+
+
+def test_sampled_motions_of_held_commands_stay_in_the_tube():
+    assert tube_battery.held_escapes(steps) == set()
+
+
 def test_taylor_coefficients_in_time_are_those_of_mpmath():
     assert tube_battery.coefficient_escapes(taylor_models, steps, order=8) == set()
 

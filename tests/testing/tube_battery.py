@@ -16,20 +16,23 @@ from geomctrl.tracing.proofs.operation_rows import OperationRows
 from geomctrl.tracing.symbols import Graph, add, binary, compare, div, mul, neg, sub, unary, where
 
 FUNCTIONS = ("sin", "cos", "exp", "log", "sqrt", "tanh", "asin", "acos", "tan")
+HELD_INPUTS = [(1, 0), (1, 1), (3, 0), (2, 0)]  # q, v, held command, time
 mpmath.mp.dps = 50  # decimal digits
 
 
 class OneStep:
-    """Layout of rows for tests: `initial` symbols, one moving state."""
+    """Layout of rows for tests: `initial` symbols, one moving state, two spare symbols that rows do not have at first."""
 
     def __init__(self, kernels, steps, initial):
-        self.kernels, self.layout = kernels, steps.Layout(initial, 1)
+        self.kernels, self.layout = kernels, steps.Layout(initial, 1, spare=2)
+        self.spare = slice(self.layout.symbols - 1, self.layout.symbols + 1)
 
     def row(self, rng, centre, size, err, kind):
         """A random row of a size: with all coefficients (kind 0), linear ones (1), or one symbol (2)."""
         C = np.zeros((1, self.layout.coefficients))
         end = (self.layout.coefficients, 1 + self.layout.symbols, 2)[kind]
         C[0, 1:end] = rng.normal(size=end - 1)
+        C[0, self.spare] = 0.0
         C[0, 1:] *= size / np.abs(C).sum()
         C[0, 0] = centre
         return C, err if kind < 2 else 0.0
@@ -53,8 +56,10 @@ class OneStep:
         with np.errstate(all="ignore"):
             self.kernels.series_many(
                 program.rows, program.constants, program.rates, program.further, X, 1, self.layout.symbols,
-                self.layout.quadratic, self.layout.symbols + 1, False, np.zeros((2, 2, X.shape[1])), values,
+                self.layout.quadratic, self.layout.symbols - 1, False, np.zeros((2, 2, X.shape[1])), values,
             )  # fmt: skip
+        values[0, -4] += np.abs(values[0, self.spare]).sum() * (1.0 + 1e-12)
+        values[0, self.spare] = 0.0
         return X, values[0]
 
 
@@ -111,6 +116,38 @@ def function_escapes(kernels, steps, seed=0, trials=30):
                 if not np.isfinite(row[0]) or off > row[-4]:
                     escaped.add(name)
     return escaped
+
+
+def activation_escapes(kernels, steps, seed=0, trials=40):
+    """Names of functions whose rows miss a value where the row has both signs, or is wide, or tanh is nearly constant."""
+    rng, model, escaped = np.random.default_rng(seed), OneStep(kernels, steps, 2), set()
+    functions = {
+        "tanh": (lambda x, y: unary("tanh", x), lambda a, b: mpmath.tanh(mpmath.mpf(a.numerator) / a.denominator)),
+        "max": (lambda x, y: binary("max", x, y), max),
+        "min": (lambda x, y: binary("min", x, y), min),
+        "abs": (lambda x, y: unary("abs", x), lambda a, b: abs(a)),
+        "two layers": (lambda x, y: add(binary("max", x, 0.25), neg(unary("abs", sub(x, y)))), _two_layers),
+    }
+    for trial in range(trials):
+        size, err = (0.3, 1.0, 4.0, 0.05)[trial % 4], (0.0, 0.2, 1e-9)[trial % 3]
+        centre = rng.uniform(-1.0, 1.0) * (0.8 * size if trial % 8 < 4 else 4.0)
+        rows = [model.row(rng, c, size, err, trial % 3) for c in (centre, centre + 0.3 * size * rng.normal())]
+        for name, (expression, exact) in functions.items():
+            X, row = model.evaluated(expression, rows)
+            for k in range(12):
+                e = [Fraction(float(x)) for x in rng.uniform(-1, 1, model.layout.symbols).round(3) ** (1 if k > 4 else 0)]
+                e = [x * int(rng.choice([-1, 1])) for x in e]
+                a, b = (model.value(x, e, Fraction(int(rng.choice([-1, 1])))) for x in X)
+                value, result = model.value(row, e), exact(a, b)
+                if not isinstance(result, Fraction):
+                    value = mpmath.mpf(value.numerator) / value.denominator
+                if not np.isfinite(row[0]) or abs(value - result) > row[-4]:
+                    escaped.add(name)
+    return escaped
+
+
+def _two_layers(a, b):
+    return max(a, Fraction(1, 4)) - abs(a - b)
 
 
 def coefficient_escapes(kernels, steps, order=6):
@@ -237,6 +274,54 @@ def motion_escapes(steps, radius, t_end=1.5, samples=64, seed=0, order=6, step=2
             for a, b, y in ((lo, hi, inside), (s.lo, s.hi, at_end)):
                 if (y < (a[:2] - tolerance)[:, None, None]).any() or (y > (b[:2] + tolerance)[:, None, None]).any():
                     escaped.add(name)
+    return escaped
+
+
+def held_escapes(steps, samples=48, seed=0):
+    """Whether sampled motions of a pendulum under a held command of a small network leave its tube, in 8 samples."""
+    rng, dt, escaped = np.random.default_rng(seed), 0.25, set()
+    W, w = rng.normal(size=(6, 2)), rng.normal(size=6)
+
+    def network(q, v):
+        total = 0.0
+        for k, (a, b) in enumerate(W.tolist()):
+            s = add(add(mul(q, a), mul(v, b)), 0.1 * k - 0.2)
+            total = add(total, mul(binary("max", s, 0.0) if k < 3 else unary("tanh", s), float(w[k])))
+        return total
+
+    def command(x):
+        s = W @ x + 0.1 * np.arange(6)[:, None] - 0.2
+        return w @ np.vstack([np.maximum(s[:3], 0.0), np.tanh(s[3:])])
+
+    graph = Graph()
+    q, v, u, t = (graph.load(*key) for key in HELD_INPUTS)
+    rows = OperationRows(graph, HELD_INPUTS, [v, sub(u, unary("sin", q)), 0.0, 1.0], {})
+    law = OperationRows(graph, HELD_INPUTS, [], {}, [add(network(q, v), mul(t, 0.1))])
+    dynamics = steps.Dynamics(rows, 3, law, 1, dt)
+    centre, radius, end = np.array([0.4, -0.2]), 0.1, 8 * dt
+    enclosure = steps.Enclosure(dynamics, dynamics.start(centre - radius), dynamics.start(centre + radius), 5)
+    segments = enclosure.until(end, 2.0**-3, 2.0**-12)
+    if segments[-1].end != end:
+        return {"end"}
+    x = centre[:, None] + radius * rng.choice([-1.0, 1.0, 0.3], (2, samples))
+    for k in range(8):
+        held = command(x) + 0.1 * k * dt
+        inside = [s for s in segments if s.start >= k * dt and s.end <= (k + 1) * dt]
+        times = np.unique([t for s in inside for t in (s.start, 0.5 * (s.start + s.end), s.end)])
+
+        def rates(t, y, held=held):
+            y = y.reshape(2, -1)
+            return np.concatenate([y[1], held - np.sin(y[0])])
+
+        y = solve_ivp(rates, times[[0, -1]], x.ravel(), "DOP853", times, rtol=1e-12, atol=1e-13).y.reshape(2, samples, -1)
+        for s in inside:
+            during, (lo, hi) = y[:, :, (times >= s.start) & (times <= s.end)], s.hull
+            pairs = [(lo[:2], hi[:2], during), (s.lo[:2], s.hi[:2], y[:, :, times == s.end])]
+            if any((p < a[:, None, None] - 1e-10).any() or (p > b[:, None, None] + 1e-10).any() for a, b, p in pairs):
+                escaped.add("motion")
+            if (held < lo[2] - 1e-10).any() or (held > hi[2] + 1e-10).any():
+                escaped.add("command")
+        x = y[:, :, -1]
     return escaped
 
 

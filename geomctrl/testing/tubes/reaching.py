@@ -28,7 +28,7 @@ from geomctrl.testing.certificates.running import pickled_request
 from geomctrl.testing.settings import checked_executor
 
 from .equations import LoopEquations, checked_plant
-from .steps import ERR, MIN_STEP_RATIO, Dynamics, Enclosure
+from .steps import ALL, ERR, MIN_STEP_RATIO, Dynamics, Enclosure
 from .tube import STATEMENT, Piece, Tube, pair_of
 
 MAX_TIME = 1e4  # s
@@ -254,12 +254,18 @@ def _scaled(report: Callable[[float], Any], first: float, share: float, fraction
 
 
 def _side(enclosure: Enclosure, width: np.ndarray) -> int | None:
-    """The side of the box whose halving reduces the nonlinear part of the enclosure most; None for a point."""
+    """The side of the box whose halving reduces the nonlinear part of the enclosure most; None for a point.
+
+    What is not a polynomial of the initial state counts in proportion to the linear effects.
+    """
     layout, wide = enclosure.layout, np.flatnonzero(width > 0.0)
     if not len(wide):
         return None
     X = enclosure.X[: layout.moving]
     i, j = np.triu_indices(layout.quadratic)
-    size = np.abs(X[:, 1 + layout.symbols : ERR]) / np.maximum(np.abs(X[:, [-3]]), 1e-300)
-    score = [size[:, (i == k) | (j == k)].sum() for k in range(len(wide))]
+    whole = np.maximum(np.abs(X[:, [ALL]]), 1e-300)
+    size, slopes = np.abs(X[:, 1 + layout.symbols : ERR]) / whole, np.abs(X[:, 1 : 1 + layout.initial])
+    rest = (np.abs(X[:, layout.remnants]).sum(1, keepdims=True) + X[:, [ERR]]) / whole
+    shares = (rest * slopes / np.maximum(slopes.sum(1, keepdims=True), 1e-300)).sum(0)
+    score = [size[:, (i == k) | (j == k)].sum() + shares[k] for k in range(len(wide))]
     return int(wide[int(np.argmax(score))])
