@@ -25,7 +25,7 @@ KERNEL_ERRORS = {
     "remainder of the arcsine": ("rest = cube * (1.0 + 2.0 * largest * largest)", "rest = 0.0 * cube"),
     "bend of tanh": ("bend = -value * slope", "bend = value * slope"),
     "remainder of tanh": ("rest = UP * (third + 128.0 * EPS)", "rest = UP * (0.2 * third + 128.0 * EPS)"),
-    "third derivative of tanh": ("least = 0.0 if lo <= 0.0 <= hi else", "least = largest if lo > 3.0 else"),
+    "third derivative of tanh": ("else min(abs(first), abs(last))", "else 1.0"),
     "line of tanh": ("line * c + 0.5 * (high + low), line", "line * c + 0.4 * (high + low), line"),
     "extremes of tanh": ("high = max(high, t - line * x)", "high = high"),
     "line of max": ("half = 0.5 * slope * l", "half = 0.4 * slope * l"),

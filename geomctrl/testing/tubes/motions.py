@@ -22,7 +22,7 @@ RTOL, ATOL = 1e-10, 1e-12
 class Motion:
     """One motion: times `t` (m,), states `x` (m, n), its inertial `parameters`, and the `time` of a violation.
 
-    A held command follows the state; at the last time it is the one before.
+    Held commands follow the state.
     """
 
     t: np.ndarray
@@ -95,6 +95,8 @@ class Motions:
             x = np.hstack(_integrated(x0, times, e.control_dt, command, rates, rtol, ATOL))
             if np.isnan(x[-1, : e.n]).any():
                 return None
+            if time in sample_times(e.control_dt, self.t[-1])[:-1]:
+                x[-1, e.n :] = command(time, x[-1, : e.n])  # which is held next
             state = np.concatenate([x[-1], p, [time]])
             values.append(float(e.evaluated([expression], state[None])[0, 0]))
         error = 10.0 * abs(values[1] - values[0]) + 1e-9 * max(1.0, abs(values[1]))

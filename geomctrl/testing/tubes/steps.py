@@ -350,6 +350,7 @@ class Enclosure:
         slope = layout.plus(one, layout.times(t[0], layout.plus(two, two)))
         slope[:, :ERR] *= -1.0
         G = 1e-14 * np.maximum(np.abs(X[:n, 0]), 1e-3) + 1e-3 * h * X[:n, ALL]
+        G[n - self.dynamics.commands :] = LEAST  # held commands do not move
         for _ in range(PICARD_ITERATIONS):
             E = self._widened(P, G)
             rates, further = self.dynamics.series(layout, E, 1)
