@@ -12,7 +12,7 @@ the linear part and the size of the quadratic part. A row of nan is an undefined
 has a recurrence for the coefficients of its result (Griewank and Walther 2008, table 13.2).
 
 **Rounding.** A sum or a product to nearest is off by at most 2^-53 of its size, or by less than LEAST where it
-underflows; EPS is twice 2^-53. Bounds are sums of a few hundred numbers at most that are rounded themselves, which the
+underflows; EPS is twice 2^-53. Bounds are sums of a thousand numbers at most that are rounded themselves, which the
 factor UP covers. Elementary functions are off by at most 8 units in the last place (`proofs.intervals.ULPS`), sine and
 cosine by WAVE. The kernels are strict: the compiler contracts and reorders nothing.
 """
@@ -24,81 +24,27 @@ import math
 import numpy as np
 
 from geomctrl.tracing.proofs.operation_rows import (
-    ACOS,
     ADD,
     AND,
-    ASIN,
-    ATAN,
     CONST,
-    COS,
     DIV,
     EQ,
-    EXP,
     LE,
     LOAD,
-    LOG,
     LT,
     MUL,
     NEG,
     NOT,
     SIN,
-    SQRT,
     SUB,
-    TANH,
     WHERE,
-)  # fmt: skip
+)
 
 from .jit import kernel
 from .primitives import primitive
+from .taylor_functions import ALL, EPS, ERR, LEAST, LIN, QUAD, UP, add_quadratic, elementary, expand, reciprocal, store
 
-EPS, LEAST, WAVE, UP = 2.0**-52, 2.0**-1000, 2.0**-51, 1.0 + 2.0**-42
-TINY = 2.0**-300  # least argument of a root or logarithm: the remainder of smaller ones may underflow
 NEGLIGIBLE = 2.0**-30  # error of a row, relative to its size, that needs no symbol
-ERR, ALL, LIN, QUAD = -4, -3, -2, -1  # places of the bounds in a row
-
-
-@primitive
-def store(form, w, err, m):
-    """Set a row to the coefficients w and a bound err; nan if any is not finite."""
-    lin = 0.0
-    quad = 0.0
-    for j in range(1, m + 1):
-        lin += abs(w[j])
-    for j in range(m + 1, len(w)):
-        quad += abs(w[j])
-    for j in range(len(w)):
-        form[j] = w[j]
-    form[ERR] = err * UP
-    form[ALL] = (err * UP + lin + quad) * UP
-    form[LIN] = lin * UP
-    form[QUAD] = quad * UP
-    if not math.isfinite(form[ALL] + w[0]):
-        for j in range(len(form)):
-            form[j] = math.nan
-
-
-@primitive
-def add_quadratic(w, p, q, factor, m, m2):
-    """Add factor times the product of two linear parts to w; return a bound of the monomials that w does not have."""
-    if p[LIN] == 0.0 or q[LIN] == 0.0:
-        return 0.0
-    k = m + 1
-    for i in range(1, m2 + 1):
-        a = factor * p[i]
-        b = factor * q[i]
-        if a == 0.0 and b == 0.0:
-            k += m2 - i + 1
-            continue
-        w[k] += a * q[i]
-        for j in range(i + 1, m2 + 1):
-            w[k + j - i] += a * q[j] + b * p[j]
-        k += m2 - i + 1
-    s = 0.0
-    t = 0.0
-    for i in range(m2 + 1, m + 1):
-        s += abs(p[i])
-        t += abs(q[i])
-    return abs(factor) * (s * q[LIN] + p[LIN] * t)
 
 
 @primitive
@@ -140,19 +86,6 @@ def convolution(N, w, a, b, k, first, last, weighted, m, m2):
 
 
 @primitive
-def expand(form, a, w, value, slope, bend, rest, m, m2):
-    """Set a row to value + slope d + bend d^2 +- rest for d = a - its centre; the three numbers are off by 8 EPS."""
-    w[0] = value
-    for j in range(1, len(w)):
-        w[j] = slope * a[j]
-    err = add_quadratic(w, a, a, bend, m, m2)
-    nonlinear = a[QUAD] + a[ERR]
-    err += abs(slope) * a[ERR] + rest + abs(bend) * (2.0 * a[LIN] * nonlinear + nonlinear * nonlinear)
-    size = abs(value) + abs(slope) * a[ALL] + abs(bend) * a[ALL] * a[ALL]
-    store(form, w, err + 24.0 * EPS * size + LEAST, m)
-
-
-@primitive
 def divide(form, w, err, divisor, m):
     """Set a row to (w +- err) / divisor."""
     size = 0.0
@@ -160,118 +93,6 @@ def divide(form, w, err, divisor, m):
         w[j] /= divisor
         size += abs(w[j])
     store(form, w, err / abs(divisor) + 2.0 * EPS * size + (LEAST if size + err != 0.0 else 0.0), m)
-
-
-@primitive
-def unresolved(a, m, m2):
-    """A bound of the square of the part of row a that is not constant, without what quadratic coefficients represent."""
-    s = 0.0
-    for i in range(m2 + 1, m + 1):
-        s += abs(a[i])
-    nonlinear = a[QUAD] + a[ERR]
-    return 2.0 * a[LIN] * (s + nonlinear) + nonlinear * nonlinear
-
-
-@primitive
-def expand_tanh(form, a, lo, hi, w, m, m2):
-    """Set a row to tanh of row a, in [lo, hi]: Taylor's formula or a line, whichever has the smaller error.
-
-    The derivatives are 1 - t^2 and, of third order, -2 (1 - t^2)(1 - 3 t^2) with t = tanh. Lines have slopes 1 - t^2
-    from that of the chord to steeper ones; tanh x minus a line is extreme at an end or where tanh x = +-t.
-    """
-    c = a[0]
-    r = a[ALL]
-    value = math.tanh(c)
-    slope = (1.0 - value) * (1.0 + value)
-    bend = -value * slope
-    first = math.tanh(lo)
-    last = math.tanh(hi)
-    least = 0.0 if lo <= 0.0 <= hi else min(abs(first), abs(last))
-    largest = max(abs(first), abs(last))
-    third = (1.0 - least) * (1.0 + least) * max(abs(1.0 - 3.0 * least * least), abs(1.0 - 3.0 * largest * largest))
-    rest = UP * (third + 128.0 * EPS) * r * r * r / 3.0 + 16.0 * EPS * (r + r * r)
-    total = rest + abs(bend) * unresolved(a, m, m2)
-    chord = math.sqrt(max(1.0 - (last - first) / (hi - lo), 0.0)) if hi > lo else 0.0
-    for k in range(4, 9):
-        t = 0.125 * k * chord
-        if t < 2.0**-20 or t > 1.0 - 2.0**-20:
-            continue
-        x = 0.5 * math.log((1.0 + t) / (1.0 - t))
-        line = (1.0 - t) * (1.0 + t)
-        high = max(first - line * lo, last - line * hi)
-        low = min(first - line * lo, last - line * hi)
-        if lo <= x + 2.0**-20 and hi >= x - 2.0**-20:
-            high = max(high, t - line * x)
-        if lo <= -x + 2.0**-20 and hi >= -x - 2.0**-20:
-            low = min(low, line * x - t)
-        distance = 0.5 * (high - low) + 128.0 * EPS * (1.0 + abs(lo) + abs(hi) + x)
-        if distance < total:
-            value, slope, bend, rest, total = line * c + 0.5 * (high + low), line, 0.0, distance, distance
-    expand(form, a, w, value, slope, bend, rest * UP, m, m2)
-
-
-@primitive
-def elementary(form, op, a, w, m, m2):
-    """Set a row to an elementary function of row a: Taylor's formula of order 2 with the remainder f''' r^3 / 6."""
-    c = a[0]
-    r = a[ALL]
-    lo = (c - r) - 2.0 * EPS * (abs(c) + r)
-    hi = (c + r) + 2.0 * EPS * (abs(c) + r)
-    cube = UP * r * r * r / 6.0
-    value = slope = bend = rest = math.nan
-    if op in (SIN, COS):
-        s = math.sin(c)
-        t = math.cos(c)
-        rest = WAVE * (1.0 + r) * (1.0 + r) if c != 0.0 or r != 0.0 else 0.0
-        if op == SIN:
-            value, slope, bend = s, t, -0.5 * s
-            rest += cube * min(1.0, abs(t) + r + WAVE)
-        else:
-            value, slope, bend = t, -s, -0.5 * t
-            rest += cube * min(1.0, abs(s) + r + WAVE)
-    elif op == EXP:
-        value = math.exp(c)
-        slope, bend, rest = value, 0.5 * value, cube * (math.exp(hi) + LEAST)
-    elif op == LOG and lo > TINY:
-        value, slope = math.log(c), 1.0 / c
-        bend, rest = -0.5 * slope * slope, 2.0 * cube / (lo * lo * lo)
-    elif op == SQRT and lo > TINY:
-        value = math.sqrt(c)
-        slope = 0.5 / value
-        bend, rest = -0.25 * slope / c, 0.375 * cube / (lo * lo * math.sqrt(lo))
-    elif (op in (ASIN, ACOS)) and lo > -1.0 and hi < 1.0:
-        largest = max(-lo, hi)
-        q = (1.0 - c) * (1.0 + c)
-        Q = (1.0 - largest) * (1.0 + largest) * (1.0 - 4.0 * EPS)
-        slope = 1.0 / math.sqrt(q)
-        bend = 0.5 * c * slope / q
-        rest = cube * (1.0 + 2.0 * largest * largest) / (Q * Q * math.sqrt(Q))
-        value = math.asin(c)
-        if op == ACOS:
-            value, slope, bend = math.acos(c), -slope, -bend
-    elif op == ATAN:
-        value = math.atan(c)
-        slope = 1.0 / (1.0 + c * c)
-        bend, rest = -c * slope * slope, 2.0 * cube
-    if op == TANH:
-        expand_tanh(form, a, lo, hi, w, m, m2)
-    else:
-        expand(form, a, w, value, slope, bend, rest * UP, m, m2)
-    if op == COS and c == 0.0 and r == 0.0:
-        form[ERR] = form[ALL] = 0.0
-    if (op in (SIN, TANH)) and c == 0.0 and r == 0.0:
-        form[ERR] = form[ALL] = 0.0
-
-
-@primitive
-def reciprocal(form, a, w, m, m2):
-    """Set a row to 1 / a: y - y^2 d + y^3 d^2 - y^3 d^3 / (c + d) with y = 1 / c."""
-    c = a[0]
-    r = a[ALL]
-    low = abs(c) - r - 2.0 * EPS * (abs(c) + r)
-    y = 1.0 / c
-    rest = UP * r * r * r * abs(y * y * y) / low if low > 0.0 else math.nan
-    expand(form, a, w, y, -y * y, y * y * y, rest * UP, m, m2)
 
 
 @primitive
@@ -381,8 +202,13 @@ def select(N, w, rows, z, k, hulls, m, m2):
             N[z, k, j] = N[chosen, k, j]
     elif k > 0 and not hulls:
         N[z, k, 0] = math.nan
-    elif k == 0 and rows[condition, 0] == LT and (
-        (rows[condition, 1] == a and rows[condition, 2] == b) or (rows[condition, 1] == b and rows[condition, 2] == a)
+    elif (
+        k == 0
+        and rows[condition, 0] == LT
+        and (
+            (rows[condition, 1] == a and rows[condition, 2] == b)
+            or (rows[condition, 1] == b and rows[condition, 2] == a)
+        )
     ):
         narrow = a if N[a, 0, ALL] < N[b, 0, ALL] else b
         sign = 1.0 if rows[condition, 1] == b else -1.0
@@ -410,7 +236,9 @@ def named(form, spare):
     form[ERR] = 0.0
 
 
-@kernel("void(i8[:,::1], f8[::1], i8[::1], i8[::1], f8[:,::1], i8, i8, i8, i8, b1, f8[:,:,::1], f8[:,::1])", strict=True)
+@kernel(
+    "void(i8[:,::1], f8[::1], i8[::1], i8[::1], f8[:,::1], i8, i8, i8, i8, b1, f8[:,:,::1], f8[:,::1])", strict=True
+)
 def series_many(rows, constants, rates, further, X, order, m, m2, spare, hulls, coefficients, values):
     """Taylor coefficients of the state in time, and the values of further rows.
 

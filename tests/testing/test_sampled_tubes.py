@@ -192,8 +192,9 @@ def test_motions_of_the_double_pendulum_under_its_network_are_in_the_tube():
     assert (hi - lo < 1.5 * np.ptp(tube._motions(64)[1][:, -1], 0)).all()
 
 
-def test_sigmoid_networks_of_the_oscillator_meet_their_specification():
-    problem = neural_loops.oscillator()
+@pytest.mark.parametrize("name", ["oscillator, sigmoid", "oscillator, tanh"])
+def test_networks_of_the_oscillator_meet_their_specification(name):
+    problem = neural_loops.PROBLEMS[name]()
     tube = testing.reach(
         problem.plant, problem.law, (problem.lower, problem.upper), problem.t_end, control_dt=problem.control_dt
     )

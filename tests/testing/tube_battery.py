@@ -21,7 +21,7 @@ mpmath.mp.dps = 50  # decimal digits
 
 
 class OneStep:
-    """Layout of rows for tests: `initial` symbols, one moving state, two spare symbols that rows do not have at first."""
+    """Layout of rows for tests: `initial` symbols, one moving state, two spare symbols."""
 
     def __init__(self, kernels, steps, initial):
         self.kernels, self.layout = kernels, steps.Layout(initial, 1, spare=2)
@@ -119,7 +119,7 @@ def function_escapes(kernels, steps, seed=0, trials=30):
 
 
 def activation_escapes(kernels, steps, seed=0, trials=40):
-    """Names of functions whose rows miss a value where the row has both signs, or is wide, or tanh is nearly constant."""
+    """Names of functions whose rows miss a value: of rows with both signs, wide ones and where tanh is nearly 1."""
     rng, model, escaped = np.random.default_rng(seed), OneStep(kernels, steps, 2), set()
     functions = {
         "tanh": (lambda x, y: unary("tanh", x), lambda a, b: mpmath.tanh(mpmath.mpf(a.numerator) / a.denominator)),
@@ -135,7 +135,9 @@ def activation_escapes(kernels, steps, seed=0, trials=40):
         for name, (expression, exact) in functions.items():
             X, row = model.evaluated(expression, rows)
             for k in range(12):
-                e = [Fraction(float(x)) for x in rng.uniform(-1, 1, model.layout.symbols).round(3) ** (1 if k > 4 else 0)]
+                e = [
+                    Fraction(float(x)) for x in rng.uniform(-1, 1, model.layout.symbols).round(3) ** (1 if k > 4 else 0)
+                ]
                 e = [x * int(rng.choice([-1, 1])) for x in e]
                 a, b = (model.value(x, e, Fraction(int(rng.choice([-1, 1])))) for x in X)
                 value, result = model.value(row, e), exact(a, b)
@@ -313,7 +315,9 @@ def held_escapes(steps, samples=48, seed=0):
             y = y.reshape(2, -1)
             return np.concatenate([y[1], held - np.sin(y[0])])
 
-        y = solve_ivp(rates, times[[0, -1]], x.ravel(), "DOP853", times, rtol=1e-12, atol=1e-13).y.reshape(2, samples, -1)
+        y = solve_ivp(rates, times[[0, -1]], x.ravel(), "DOP853", times, rtol=1e-12, atol=1e-13).y.reshape(
+            2, samples, -1
+        )
         for s in inside:
             during, (lo, hi) = y[:, :, (times >= s.start) & (times <= s.end)], s.hull
             pairs = [(lo[:2], hi[:2], during), (s.lo[:2], s.hi[:2], y[:, :, times == s.end])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -113,14 +114,12 @@ def _integrated(
     first, end = command(0.0, start), float(times[-1])
     x, held = np.full((len(times), len(start)), np.nan), np.full((len(times), *first.shape), np.nan)
     x[0], held[0] = start, first
-    knots, y = sample_times(control_dt, end).tolist(), start
-    for t, until in zip(knots, knots[1:]):
+    y = start
+    for t, until in itertools.pairwise(sample_times(control_dt, end).tolist()):
         u = command(t, y)
         inside = (times >= t) & ((times < until) | (until == end))
-        solution = solve_ivp(
-            lambda t, y, u=u: rates(t, y, u), (t, until), y, "DOP853", np.append(times[inside & (times < until)], until),
-            rtol=rtol, atol=atol,
-        )  # fmt: skip
+        grid = np.append(times[inside & (times < until)], until)
+        solution = solve_ivp(lambda t, y, u=u: rates(t, y, u), (t, until), y, "DOP853", grid, rtol=rtol, atol=atol)
         reached = solution.y.T[: int(inside.sum())]
         places = np.flatnonzero(inside)[: len(reached)]
         x[places], held[places] = reached, u

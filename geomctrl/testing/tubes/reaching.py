@@ -75,8 +75,8 @@ def reach(
     pieces : int
         Largest number of parts into which the box is divided where the enclosure of the whole box blows up.
     control_dt : float or None
-        None for a law that acts at every instant, or the period [s] of a zero-order hold: the law, without a state z, is
-        evaluated at 0, control_dt, 2 control_dt and so on, and its command is constant in between.
+        Hold time [s] of a command: the law, without a state z, is evaluated at 0, control_dt, 2 control_dt and so on.
+        None for a law that acts at every instant.
     executor : object with `submit(function, *args)`, optional
         Encloses parts of the box in other processes: a concurrent.futures.ProcessPoolExecutor or a
         dask.distributed.Client.

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.kernels import taylor_models
-from geomctrl.kernels.taylor_models import ALL, EPS, ERR, LEAST, UP
+from geomctrl.kernels.taylor_functions import ALL, EPS, ERR, LEAST, UP
 from geomctrl.tracing.proofs.operation_rows import OperationRows
 
 PICARD_ITERATIONS = 12
@@ -149,8 +149,8 @@ class Segment:
 class Dynamics:
     """y' = f(y) with `moving` states, then `resting` ones of rate zero, then time.
 
-    rows: the operations of f; further row 0 is the condition under which f exists, or there is none. The last `commands`
-    moving states are set to the values of `law` at the times 0, control_dt, 2 control_dt and so on.
+    rows: the operations of f; further row 0 is the condition under which f exists, or there is none. The last
+    `commands` moving states are set to the values of `law` at the times 0, control_dt, 2 control_dt and so on.
     """
 
     rows: OperationRows
@@ -221,7 +221,7 @@ class Enclosure:
     def until(
         self, t_end: float, step: float, shortest: float, report: Callable[[float], Any] = lambda fraction: None
     ) -> list[Segment]:
-        """The segments up to time t_end, with a sample of the law at the times of `sample_times`, or as far as possible."""
+        """The segments up to time t_end, or as far as possible, with samples of the law at `sample_times`."""
         segments: list[Segment] = []
         d, longest = self.dynamics, step
         for end in sample_times(d.control_dt, t_end)[1:].tolist():
