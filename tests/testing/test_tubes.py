@@ -368,7 +368,6 @@ def test_a_trace_that_differs_from_python_is_refused(arm):
         ({"initial_box": (X0, X0[:3])}, "initial_box"),
         ({"t_end": 0.0}, "t_end"),
         ({"t_end": np.inf}, "t_end"),
-        ({"order": 1}, "order"),
         ({"pieces": 0}, "pieces"),
         ({"parameters": -0.1}, "parameters"),
     ],

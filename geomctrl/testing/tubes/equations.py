@@ -210,9 +210,11 @@ class LoopEquations:
         """The rates of (q, v, z), computed by the law and the plant in Python; held: the command, if it is held."""
         plant = self.plant if plant is None else plant
         q, v, z = self.loop.split(np.append(x, 0.0))
-        command = self.controller(t, q, v, z) if held is None else None
-        vdot = plant.acceleration(t, q, v, held if command is None else command.tau)
-        z_rate = [] if z is None or command is None else np.ravel(command.z_rate)
+        if held is not None:
+            return np.append(v, plant.acceleration(t, q, v, held))
+        command = self.controller(t, q, v, z)
+        vdot = plant.acceleration(t, q, v, command.tau)
+        z_rate = [] if z is None else np.ravel(command.z_rate)
         return np.concatenate([v, np.asarray(vdot, float), np.asarray(z_rate, float)])
 
     def start(self) -> np.ndarray:

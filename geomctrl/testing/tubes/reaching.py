@@ -34,6 +34,7 @@ from .tube import STATEMENT, Piece, Tube, pair_of
 MAX_TIME = 1e4  # s
 FIRST_STEP = 2.0**-4  # s, at most
 MAX_SAMPLE_COUNT = 1e6
+ORDER = 8  # of the Taylor series in time
 
 Part = tuple[np.ndarray, np.ndarray]  # lower and upper bounds
 
@@ -46,7 +47,6 @@ def reach(
     t_end: float,
     *,
     parameters: float | tuple[ArrayLike, ArrayLike] = 0.0,
-    order: int = 8,
     pieces: int = 64,
     control_dt: float | None = None,
     executor: Any = None,
@@ -70,8 +70,6 @@ def reach(
     parameters : float, or a pair of arrays (nbodies, 10)
         Uncertainty of all inertial parameters relative to the plant's (0.1 for 10 %), or lower and upper bounds, which
         need not contain the plant's.
-    order : int
-        Order of the Taylor series in time.
     pieces : int
         Largest number of parts into which the box is divided where the enclosure of the whole box blows up.
     control_dt : float or None
@@ -119,7 +117,6 @@ def reach(
     """
     plant = checked_plant(plant)
     t_end = number("t_end", t_end, f"seconds > 0, at most {MAX_TIME:g}", lambda t: 0.0 < t <= MAX_TIME)
-    order = count("order", order, 2, 30)
     pieces = count("pieces", pieces, 1)
     if control_dt is not None:
         control_dt = number("control_dt", control_dt, "seconds > 0", lambda t: t_end / MAX_SAMPLE_COUNT <= t < np.inf)
@@ -141,7 +138,7 @@ def reach(
         done, waiting = _earlier(instance("resume", resume, Tube, "a Tube"), equations, lower, upper, t_end)
     checked_executor(executor)
     with progress_function(progress, "enclosing") as report:
-        search = _Pieces(equations, (lower, upper), t_end, order, pieces, report)
+        search = _Pieces(equations, (lower, upper), t_end, pieces, report)
         parts, interrupted = search.divided(done, waiting, executor)
     return Tube(equations, lower, upper, t_end, parts, time.perf_counter() - started, interrupted)
 
@@ -171,11 +168,10 @@ class _Pieces:
     """The division of a box into parts whose motions can be enclosed."""
 
     def __init__(
-        self, equations: LoopEquations, box: Part, t_end: float, order: int, max_pieces: int,
-        report: Callable[[float], Any],
-    ):  # fmt: skip
+        self, equations: LoopEquations, box: Part, t_end: float, max_pieces: int, report: Callable[[float], Any]
+    ):
         self.equations, self.max_pieces, self.report = equations, max_pieces, report
-        self.dynamics, self.limits = equations.dynamics(), (t_end, order)
+        self.dynamics, self.t_end = equations.dynamics(), t_end
         self.width, self.share_done = np.where(box[1] > box[0], box[1] - box[0], 1.0), 0.0
 
     def share(self, part: Part) -> float:
@@ -199,24 +195,22 @@ class _Pieces:
                     else:
                         waiting[place : place + 1] = _halves(*parts[k], side)
         except KeyboardInterrupt:
-            return [*done, *(Piece(lo, hi, _enclosure(self.dynamics, lo, hi, 2).layout) for lo, hi in waiting)], True
+            return [*done, *(Piece(lo, hi, _enclosure(self.dynamics, lo, hi).layout) for lo, hi in waiting)], True
         return done, False
 
     def _enclosed(self, parts: list[Part], executor: Any) -> Iterable[tuple[int, tuple[Piece, int | None]]]:
         if executor is not None:
             e = self.equations
             request = pickled_request((e.controller, e.plant, e.uncertain, None, False, e.control_dt))
-            return spread(executor, enclosed_there, [(request, *part, *self.limits) for part in parts])
+            return spread(executor, enclosed_there, [(request, *part, self.t_end) for part in parts])
         share = self.share(parts[0])
         report = partial(_scaled, self.report, self.share_done, share)
-        return [(0, _enclosed_piece(self.dynamics, *parts[0], *self.limits, report))]
+        return [(0, _enclosed_piece(self.dynamics, *parts[0], self.t_end, report))]
 
 
-def enclosed_there(
-    request: bytes, lo: np.ndarray, hi: np.ndarray, t_end: float, order: int
-) -> tuple[Piece, int | None]:
+def enclosed_there(request: bytes, lo: np.ndarray, hi: np.ndarray, t_end: float) -> tuple[Piece, int | None]:
     """`_enclosed_piece` in another process."""
-    return _enclosed_piece(_dynamics(request), lo, hi, t_end, order, lambda fraction: None)
+    return _enclosed_piece(_dynamics(request), lo, hi, t_end, lambda fraction: None)
 
 
 @functools.lru_cache(maxsize=2)  # all parts share the equations
@@ -225,10 +219,10 @@ def _dynamics(request: bytes) -> Dynamics:
 
 
 def _enclosed_piece(
-    dynamics: Dynamics, lo: np.ndarray, hi: np.ndarray, t_end: float, order: int, report: Callable[[float], Any]
+    dynamics: Dynamics, lo: np.ndarray, hi: np.ndarray, t_end: float, report: Callable[[float], Any]
 ) -> tuple[Piece, int | None]:
     """(The enclosure from a part of the box; if it does not reach the end, the side along which to divide the part)."""
-    enclosure = _enclosure(dynamics, lo, hi, order)
+    enclosure = _enclosure(dynamics, lo, hi)
     dt = dynamics.control_dt
     if dt is None:
         step = min(FIRST_STEP, 2.0 ** np.floor(np.log2(t_end)))
@@ -238,8 +232,8 @@ def _enclosed_piece(
     return Piece(lo, hi, enclosure.layout, segments), _side(enclosure, hi - lo) if enclosure.t < t_end else None
 
 
-def _enclosure(dynamics: Dynamics, lo: np.ndarray, hi: np.ndarray, order: int) -> Enclosure:
-    return Enclosure(dynamics, dynamics.start(lo), dynamics.start(hi), order)
+def _enclosure(dynamics: Dynamics, lo: np.ndarray, hi: np.ndarray) -> Enclosure:
+    return Enclosure(dynamics, dynamics.start(lo), dynamics.start(hi), ORDER)
 
 
 def _halves(lo: np.ndarray, hi: np.ndarray, side: int) -> list[Part]:
