@@ -1,4 +1,6 @@
-"""Ultimate bounds of tracking errors under `Robust`, for all robots with x % wrong parameters: docs/how-to/certify.md.
+"""Ultimate bounds of tracking errors under `Robust` and `Passivity`, for all robots with x % wrong parameters.
+
+See docs/how-to/certify.md.
 
     python experiments/studies/robust_bounds.py
 
@@ -49,6 +51,11 @@ def loops():
         law = robust(PANDA, WAVE, x, 0.1, Lambda=10.0, K=K, strict=True)
         box = testing.Box(0.1, SPEEDS, disturbance=PUSHES)
         yield f"Panda, strict, {100 * x:g} %", law, PANDA, box, {"parameters": x, "rate": 2.0, "offset": c}
+    for x, gain, faster, c in ((0.02, 1.0, 1.0, 0.1), (0.05, 2.0, 1.5, 0.25), (0.05, 3.0, 1.5, 0.2)):
+        law = gc.controllers.Passivity(PANDA, WAVE, Lambda=10.0, K=gain * K, strict=True)
+        box = testing.Box(0.1, faster * SPEEDS, disturbance=PUSHES)
+        claim = {"parameters": x, "rate": 2.0, "offset": c}
+        yield f"Panda, Passivity, strict, {gain:g} K, {100 * x:g} %", law, PANDA, box, claim
 
 
 def main():

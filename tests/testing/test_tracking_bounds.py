@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 from arms import AXIS, motion
+from studies import robust_bounds
 
 import geomctrl as gc
 from geomctrl import controllers, testing
@@ -261,3 +262,33 @@ def test_sums_that_depend_on_the_reference_by_rounding_alone_are_kept():
     cancelling, tiny = (desired + error) - desired, error + 1e-12 * desired
     assert not _independent(graph, [tiny], [desired.index], {})
     assert [x.index for x, _ in _independent(graph, [cancelling], [desired.index], {})] == [cancelling.index]
+
+
+class Pushed(gc.Plant):
+    """Constant torques act on the joints."""
+
+    push = np.zeros(7)
+
+    def net_torque(self, t, q, v, tau, x):
+        return tau + self.push
+
+
+@pytest.mark.slow
+def test_the_panda_under_passivity_with_five_percent_in_every_parameter():
+    """Simulated robots with heavier and lighter bodies stay within the proved bounds, which are below 35 mrad."""
+    robot, reference, push = robust_bounds.PANDA, robust_bounds.WAVE, robust_bounds.PUSHES
+    law = controllers.Passivity(robot, reference, Lambda=10.0, K=3.0 * robust_bounds.K, strict=True)
+    box = testing.Box(0.1, 1.5 * robust_bounds.SPEEDS, disturbance=push)
+    certificate = testing.certify_lyapunov(law, robot, box, budget=20_000, parameters=0.05, rate=2.0, offset=0.2)
+    assert certificate.proved, certificate
+    bound, rng = certificate.ultimate_bound, np.random.default_rng(0)
+    assert (bound < 0.035).all()
+    for _ in range(6):
+        factors = 1.0 + 0.05 * rng.choice([-1.0, 1.0], (len(robot.parameters), 1))
+        plant = Pushed(robot.with_parameters(factors * robot.parameters))
+        object.__setattr__(plant, "push", push * rng.choice([-1.0, 1.0], 7))
+        q, v, _ = reference(0.0)
+        run = gc.simulate(plant, law, q, v, t_end=4.0, dt=1e-3, monitors=[])
+        e = np.abs(run.q - [reference(t)[0] for t in run.t])[run.t > 1.0].max(0)
+        assert (e < bound).all()
+        assert (e > 1e-3 * bound).any()
