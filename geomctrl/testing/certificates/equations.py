@@ -211,10 +211,8 @@ def equations(
     errors, gain = forms.errors, forms.gain if sliding else None
     if gain is not None:
         ends = [decrease, value, U, *mass]
-        x, (decrease, value, U, *mass), as_traced, velocities = in_sliding_variables(
-            as_traced, x, forms.w, q_d, gain, ends
-        )
-        evaluated = replaced(evaluated, velocities)
+        x, ends, as_traced, velocities = in_sliding_variables(as_traced, x, forms.w, q_d, gain, ends)
+        (decrease, value, U, *mass), evaluated = ends, replaced(evaluated, velocities)
     if timed:
         further = [*phases, loop.t.index]
         errors = [*errors, *(graph.load(ERRORS, len(p) + i).index for i in range(len(further)))]

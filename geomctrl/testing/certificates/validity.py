@@ -129,14 +129,14 @@ def requirements_of(e: Any) -> Any:
     return True if good is True else _without(e.graph, _pivots(e), good.index)
 
 
-def _without(graph: Any, known: Container[int], node: int) -> Any:
-    """A condition without those that are known to hold; not simplified again, which would drop more."""
+def _without(graph: Any, implied: Container[int], node: int) -> Any:
+    """A condition without those that are implied; not simplified again, which would drop more."""
     op, *rest = graph.nodes[node]
     if op == "and":
-        return both(*(_without(graph, known, x) for x in rest))
+        return both(*(_without(graph, implied, x) for x in rest))
     if op == "not":
-        return invert(_without(graph, known, rest[0]))
-    return True if node in known else Condition(graph, node)
+        return invert(_without(graph, implied, rest[0]))
+    return True if node in implied else Condition(graph, node)
 
 
 def _pivots(e: Any) -> dict[int, int]:

@@ -56,8 +56,10 @@ def without_limits(layout: Layout, h: Any, rate: Any, *limits: Any) -> Any:
         return rate
     costs = np.append(rest - rows[0][:, 0], np.ones(k))
     sides = np.block([[linear.T, -np.eye(k)], [-linear.T, -np.eye(k)]])
-    found = linprog(costs, sides, np.append(-slope, slope), bounds=(0.0, MAX_FACTOR))
-    for factor, sign, row in zip(found.x if found.x is not None else (), (1.0, -1.0, *[-1.0] * len(limits)), rows[1]):
+    program = linprog(costs, sides, np.append(-slope, slope), bounds=(0.0, MAX_FACTOR))
+    for factor, sign, row in zip(
+        program.x if program.x is not None else (), (1.0, -1.0, *[-1.0] * len(limits)), rows[1]
+    ):
         if factor > 0.0:
             constant = layout.forms(np.array([[sign * factor, *np.zeros(layout.coefficients - 1)]]))[0]
             rate = layout.plus(rate[None], layout.times(constant, row[None]))[0]
