@@ -21,7 +21,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-all soak bench lint lint-style lint-layers lint-types lint-dead-code lint-spelling lint-prose docs docs-links robots mjcfs cross numpy1 peers minimum test-pythons test-some cuda-tools build-tools clean
+.PHONY: help demo test test-all soak bench lint lint-style lint-layers lint-types lint-dead-code lint-spelling lint-prose docs docs-links robots mjcfs cross numpy1 peers minimum test-pythons test-some cuda-tools tools clean
 
 help:
 	@echo "make demo      a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
@@ -130,7 +130,7 @@ test-some: $(STAMPS)/test
 
 cuda-tools: $(STAMPS)/cuda-tools
 
-build-tools: $(STAMPS)/dev
+tools: $(STAMPS)/tools
 
 clean:
 	rm -rf $(VENV) .venv-* build dist out *.egg-info .pytest_cache .hypothesis .ruff_cache .import_linter_cache
@@ -156,6 +156,12 @@ $(STAMPS)/test $(STAMPS)/robots $(STAMPS)/cross $(STAMPS)/cuda-tools $(STAMPS)/b
 	@echo "installing geomctrl[$*]"
 	@$(PIP) install --editable '.[$*]'
 	@touch $@ $(addprefix $(STAMPS)/,core $(WITHIN_$*))
+
+# what continuous integration needs in the environment, resolved and installed at once
+$(STAMPS)/tools: $(STAMPS)/venv pyproject.toml
+	@echo "installing geomctrl[dev,robots,cross,cuda-tools]"
+	@$(PIP) install --editable '.[dev,robots,cross,cuda-tools]'
+	@touch $@ $(addprefix $(STAMPS)/,core dev robots cross cuda-tools $(WITHIN_dev))
 
 $(STAMPS)/numpy1: $(STAMPS)/venv
 	@echo "installing numpy 1.26 beside"

@@ -98,6 +98,39 @@ def _let_numba_generate_code_quickly():
 
     JITCPUCodegen._customize_tm_options = customize
     JITCPUCodegen.magic_tuple = lambda self: (*processor(self), "-O0")
+    _leave_primitives_to_kernels()
+
+
+def _leave_primitives_to_kernels():
+    """Kernels inline all primitives, so optimising and compiling these on their own as well takes a tenth."""
+    from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
+
+    optimise, finish = CPUCodeLibrary._optimize_final_module, CPUCodeLibrary._finalize_final_module
+    set_environment = JITCPUCodegen.set_env
+
+    def is_primitive(library):
+        names = [f.name for f in library._final_module.functions if not f.is_declaration]
+        called = any(name.startswith(("_ZN7cpython", "cfunc.")) for name in names)
+        return not called and any(name.startswith("_ZN8geomctrl7kernels") for name in names)
+
+    def optimise_kernel(self):
+        if not is_primitive(self):
+            optimise(self)
+
+    def finish_kernel(self):
+        if is_primitive(self):
+            self._finalize_dynamic_globals()
+            self._finalized = True
+        else:
+            finish(self)
+
+    def set_environment_of_kernel(self, name, environment):
+        if self._engine.get_global_value_address(name):
+            set_environment(self, name, environment)
+
+    CPUCodeLibrary._optimize_final_module = optimise_kernel
+    CPUCodeLibrary._finalize_final_module = finish_kernel
+    JITCPUCodegen.set_env = set_environment_of_kernel
 
 
 collecting = True  # until the tests are collected
@@ -193,6 +226,9 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish(session):
     global collecting
     collecting = False
+    style = sys.modules.get("geomctrl.viewing.style")
+    if style and "not slow" in session.config.option.markexpr:
+        style.DPI = 60  # of pictures: a third of the pixels
     gc.freeze()  # modules and tests stay until the end
     gc.set_threshold(50_000, 20, 20)  # Python's 700 objects cost a twentieth of the time
     gc.enable()

@@ -6,7 +6,7 @@ from cli.command_line import invoke
 from geomctrl import models
 from geomctrl.identification import RegressorModel
 
-RATE, PERIOD = 200.0, 5.0
+RATE, PERIOD = 100.0, 5.0
 GEARS, ZERO = np.array([50.0, -80.0]), np.array([0.1, -0.2])
 VISCOUS, COULOMB, ROTOR = [0.4, 0.3], [0.5, 0.2], 0.07
 

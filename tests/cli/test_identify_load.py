@@ -42,17 +42,17 @@ def folder(tmp_path_factory):
     here = tmp_path_factory.mktemp("logs")
     save_urdf(ARM, here / "arm.urdf")
     for name, load, seed in (("gripper", LOAD, 0), ("empty", None, 1)):
-        log = torque_log(ARM, load, here, seed)
+        log = torque_log(ARM, load, here, seed, rate=125.0)
         table(here / f"{name}.csv", log.t, log.q, tau=log.tau)
     for name, load, seed in (("loaded", LOAD, 2), ("currents", None, 3)):
-        log = torque_log(ARM, load, here, seed, noise=0.05)
+        log = torque_log(ARM, load, here, seed, noise=0.05, rate=125.0)
         table(here / f"{name}.csv", log.t, log.q, current=log.tau / GAINS)
-    t, q, v, a = motion(ARM, seed=4)
+    t, q, v, a = motion(ARM, seed=4, rate=125.0)
     _, W = Oracle(ARM.with_gravity(TILTED), LOAD, here)(q, v, a)
     f, m = W[:, :3], W[:, 3:] + np.cross([0.0, 0.0, 0.05], W[:, :3])  # from tool0 to the sensor
     noise = np.random.default_rng(0).normal(size=(2, *f.shape))
     table(here / "wrist.csv", t, q, f=np.hstack((0.3 * noise[0] - f + 2.0, 0.02 * noise[1] - m - 0.1)))
-    data = torque_log(ARM, None, here, 1).filtered(12.0, alike=True, decimate=10)
+    data = torque_log(ARM, None, here, 1, rate=125.0).filtered(12.0, alike=True, decimate=5)
     estimate = fit(RegressorModel(ARM), data, "wls")
     Result(estimate, data).save(here / "out" / "identify", plots=False)
     return here

@@ -138,7 +138,7 @@ def test_a_step_of_V_upwards_is_a_violation_and_one_downwards_is_none(sign, ok):
 def test_a_stencil_across_a_drop_of_V_accuses_no_held_law():
     """Differences of V across the drop have the sign of growth, but V falls along the motion of the law."""
     accused = 0
-    for place in 0.05 + 4e-5 * np.arange(6):
+    for place in 0.05 + 4e-5 * np.arange(1, 6, 2):
         law = Spring(extra=lambda t, q, v, place=place: np.where(q[0] < place, 0.0, 0.1))
         run = gc.simulate(SLIDER, law, [0.1], [0.0], 0.6, 1e-3, control_dt=2e-3)
         accused += run.monitors["lyapunov"].worst > run.monitors["lyapunov"].limit

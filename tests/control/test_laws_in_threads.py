@@ -11,7 +11,7 @@ from simulation_options import COMPILED, IN_PYTHON
 import geomctrl as gc
 
 ROBOT, N = gc.models.two_link(), 17
-RUN = {"t_end": 0.3, "dt": 1e-3, "control_dt": 0.01}
+RUN = {"t_end": 0.1, "dt": 1e-3, "control_dt": 0.01}
 STARTS = np.random.default_rng(0).uniform(-0.5, 0.5, (N, 2))
 
 

@@ -81,11 +81,11 @@ def test_order_of_the_closed_loop(method):
 @pytest.mark.quick(1)
 @pytest.mark.parametrize(("dt", "control_dt"), [(0.1, None), (0.02, 0.02)])
 def test_adaptive_steps_between_samples_keep_the_tolerance(dt, control_dt):
-    """Adaptive steps on a floating tree, compared with fixed steps of a millisecond."""
+    """Adaptive steps on a floating tree, compared with fixed steps of a method of order 8."""
     law = law_of(FLOATING)
     q0, v0 = start_of(law)
     exact = flat_simulate(
-        FLOATING, law, q0, v0, 0.2, 1e-3, control_dt=control_dt, monitors=None, method="MK8", every=round(1e3 * dt)
+        FLOATING, law, q0, v0, 0.2, 5e-3, control_dt=control_dt, monitors=None, method="MK8", every=round(dt / 5e-3)
     )
     errors = []
     for rtol in (1e-4, 1e-7, 1e-10):
@@ -153,18 +153,18 @@ def test_energy_balance_with_friction_and_external_wrenches():
 
     plant = gc.Plant(FLOATING, friction=gc.Friction(0.2), f_ext=f_ext)
     law = law_of(FLOATING)
-    run = gc.simulate(plant, law, *start_of(law), 0.2, 1e-3)
+    run = gc.simulate(plant, law, *start_of(law), 0.1, 1e-3)
     assert run.monitors["energy"].worst < 2e-7
     blind = gc.Plant(FLOATING, friction=gc.Friction(0.2))
     object.__setattr__(
         plant, "_external_power", blind._external_power
     )  # the wrench acts, but its power is missing in the balance
-    assert gc.simulate(plant, law, *start_of(law), 0.2, 1e-3).monitors["energy"].ok is False
+    assert gc.simulate(plant, law, *start_of(law), 0.1, 1e-3).monitors["energy"].ok is False
 
 
 def test_group_residual_stays_at_round_off():
     run = gc.simulate(
-        FLOATING, Torque(lambda t: np.zeros(FLOATING.nv)), FLOATING.neutral(), np.ones(FLOATING.nv), 1.0, 1e-3
+        FLOATING, Torque(lambda t: np.zeros(FLOATING.nv)), FLOATING.neutral(), np.ones(FLOATING.nv), 0.3, 1e-3
     )
     assert 0.0 < run.monitors["group"].worst < 1e-12
 

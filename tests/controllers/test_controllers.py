@@ -146,7 +146,7 @@ def test_promises_hold_in_closed_loop(robot):
     ]
     laws.append(controllers.SlotineLi(perturbed(robot), reference, 3.0, K))
     for law in laws:  # tests/testing/test_lyapunov_search.py has long searches with many seeds
-        testing.assert_lyapunov(law, robot, states=5, search=300, runs=1)
+        testing.assert_lyapunov(law, robot, states=5, search=100, runs=1)
 
 
 def test_a_controller_on_the_plain_coriolis_matrix_is_caught():

@@ -129,7 +129,7 @@ def test_tracks_to_integration_accuracy(case):
         errors.append(np.abs(run.q[:, : len(desired[0])] - desired).max())
     assert errors[1] < 1e-9
     assert errors[1] < errors[0] / 10.0
-    run = gc.simulate(plant, controller, q0, v0, 1.0, 5e-4)
+    run = gc.simulate(plant, controller, q0, v0, 0.3, 5e-4)
     assert np.abs(run.tracking_error()).max() < 1e-9
     for name in ("skew", "energy", "group"):
         assert run.monitors[name].ok

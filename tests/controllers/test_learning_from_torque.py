@@ -28,7 +28,7 @@ def driven(robot):
     ("plant", "options"),
     [
         (gc.Plant(driven(LOADED)), {}),
-        (gc.Plant(driven(LOADED)), {"adapt": "base"}),
+        pytest.param(gc.Plant(driven(LOADED)), {"adapt": "base"}, marks=pytest.mark.slow),
         (gc.Plant(driven(LOADED)), {"adapt": ["link2"]}),
         (gc.Plant(LOADED, gc.Friction(0.2, 0.3, 0.1)), {"friction": gc.Friction(0.0, 0.0, 0.1)}),
     ],

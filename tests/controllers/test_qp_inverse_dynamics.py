@@ -139,7 +139,7 @@ def test_limits_hold_where_the_reference_leaves_them():
     arm = limited(effort=12.0, velocity=1.5, reach=0.8)
     beyond = references.Sinusoids(arm, np.zeros(2), 1.6, (0.5, 0.7))
     law = QPInverseDynamics(arm, beyond)
-    run = gc.simulate(arm, law, np.zeros(2), np.zeros(2), 3.0, 1e-3, control_dt=1e-3, monitors=None, options=IN_PYTHON)
+    run = gc.simulate(arm, law, np.zeros(2), np.zeros(2), 2.0, 1e-3, control_dt=1e-3, monitors=None, options=IN_PYTHON)
     assert np.abs(run.tau).max() <= 12.0
     assert np.abs(run.tau).max() > 11.99
     assert np.abs(run.q).max() < 0.8 + 1e-3

@@ -111,7 +111,7 @@ def test_torques_that_nothing_explains(arm):
     f, phase = rng.uniform(0.1, 1.0, (2, 20)), rng.uniform(0, 6.28, (2, 20))
     other = np.sin(2 * np.pi * f * t[:, None, None] + phase).sum(-1)
     tau = log.tau + 0.3 * other * np.sqrt(np.mean(log.tau**2, 0))
-    said = first(reported(dataclasses.replace(log, tau=tau), model).assessment, "unexplained")
+    said = first(reported(dataclasses.replace(log, tau=tau), model, "wls").assessment, "unexplained")
     assert said.fatal
     assert "% of the torques are left unexplained over all joints" in said.seen
 
@@ -136,7 +136,7 @@ def test_an_optimiser_that_stopped_is_said(report):
 def test_joints_that_hardly_moved_and_logs_that_tell_little():
     log, model = simulated("two_link", seconds=4.0, noise=0.3, band=0.3)
     still = dataclasses.replace(log, q=np.stack((log.q[:, 0], 0.01 * log.q[:, 1]), -1))
-    said = [d.seen for d in reported(still, model).assessment.findings if d.kind == "excitation"]
+    said = [d.seen for d in reported(still, model, "wls").assessment.findings if d.kind == "excitation"]
     assert said[0].startswith("hardly moved: 'joint2' moved 0.0")
     poor = first(reported(log, model, "wls").assessment, "excitation").seen
     assert poor.startswith(

@@ -121,7 +121,7 @@ def test_currents_are_read_where_torques_are_too_and_asked_for_where_they_are_no
 
 
 def test_bad_input_is_refused_with_its_name(tmp_path):
-    log, empty = currents(LOAD, tmp_path, 0, rate=200.0), currents(None, tmp_path, 1, rate=200.0)
+    log, empty = currents(LOAD, tmp_path, 0, rate=100.0), currents(None, tmp_path, 1, rate=100.0)
     six = Dataset(log.t, log.q[:, :6], log.tau[:, :6])
     dead = Dataset(empty.t, empty.q, empty.tau * (np.arange(7) != 3))
     same = Dataset(empty.t, empty.q, empty.tau + 0.02 * np.random.default_rng(5).normal(size=empty.tau.shape))
@@ -146,7 +146,7 @@ def test_bad_input_is_refused_with_its_name(tmp_path):
             KNOWN | {"load": KnownLoad(LOAD.mass, inertia=LOAD.inertia)},
         ),
         (DataError, "expected 7 joints", (log, six), KNOWN),
-        (DataError, "too short", (between(log, 0.0, 0.2), between(empty, 0.0, 0.2)), KNOWN),
+        (DataError, "too short", (between(log, 0.0, 0.4), between(empty, 0.0, 0.4)), KNOWN),
         (ExcitationError, "no current in joint|no gain is determined", (dead, dead), KNOWN),
         (ExcitationError, "no gain is determined|currents do not depend", (same, empty), KNOWN),
     ):

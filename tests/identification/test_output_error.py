@@ -88,7 +88,7 @@ LOOPS = {
 }
 
 
-@pytest.mark.quick(4)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", LOOPS)
 @pytest.mark.parametrize("delay", [0.0013, 0.0051])
 def test_sensitivities_are_those_of_the_steps_that_were_taken(name, delay):

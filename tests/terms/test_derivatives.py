@@ -298,6 +298,7 @@ def test_second_derivatives_of_wrenches_fixed_to_bodies_are_those_of_the_jacobia
         np.testing.assert_array_equal(getattr(loaded, name), getattr(free, name))
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("loaded", [False, True], ids=["free", "loaded"])
 @pytest.mark.parametrize("name", ["two_link", "panda", "tree"])
 def test_forward_dynamics_second_derivatives_by_differences(name, loaded):

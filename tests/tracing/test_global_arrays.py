@@ -175,6 +175,7 @@ def test_generated_functions_have_python_values_or_are_refused(first):
     assert counts.count("equal") >= 2 * counts.count("refused")
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("first", range(1000, 1240, 60))
 def test_arrays_that_libraries_return(first):
     expressions = {written(random.Random(seed), OF_LIBRARIES) for seed in range(first, first + 60)}

@@ -35,23 +35,30 @@ def low_pass(x: np.ndarray, rate: float, cutoff: float, order: int = 4, ends: st
     from scipy import signal  # imported here because it takes half a second
 
     require_cutoff(cutoff, rate)
-    sections = _butterworth(int(order), float(cutoff), float(rate))
+    if ends not in ("reflect", "continue"):
+        raise ArgumentError(f"ends: expected 'reflect' or 'continue', got {ends!r}")
+    sections, steady = _butterworth(int(order), float(cutoff), float(rate))
+    x = np.asarray(x, float)
     pad = min(len(x) - 1, settling(rate, cutoff))
     if ends == "reflect":
-        return signal.sosfiltfilt(sections, x, axis=0, padlen=pad)
-    if ends != "continue":
-        raise ArgumentError(f"ends: expected 'reflect' or 'continue', got {ends!r}")
-    x = np.asarray(x, float)
-    reach = min(len(x) - 1, int(2.0 * rate / cutoff + 1e-6))
-    extended = np.concatenate((_continued(x, pad, reach)[::-1], x, _continued(x[::-1], pad, reach)))
-    return signal.sosfiltfilt(sections, extended, axis=0, padlen=0)[pad : pad + len(x)]
+        before, after = 2.0 * x[0] - x[pad:0:-1], 2.0 * x[-1] - x[-2 : -pad - 2 : -1]
+    else:
+        reach = min(len(x) - 1, int(2.0 * rate / cutoff + 1e-6))
+        before, after = _continued(x, pad, reach)[::-1], _continued(x[::-1], pad, reach)
+    y = np.concatenate((before, x, after))
+    steady = steady.reshape(*steady.shape, *[1] * (y.ndim - 1))
+    for _ in range(2):  # forwards, then backwards, each from the steady state of its first sample
+        y = signal.sosfilt(sections, y, axis=0, zi=steady * y[:1])[0][::-1]
+    return y[pad : pad + len(x)]
 
 
 @functools.lru_cache(maxsize=64)
-def _butterworth(order: int, cutoff: float, rate: float) -> np.ndarray:
+def _butterworth(order: int, cutoff: float, rate: float) -> tuple[np.ndarray, np.ndarray]:
+    """The sections of the filter, and their states (sections, 2) under a constant signal of 1."""
     from scipy import signal
 
-    return signal.butter(order, cutoff, fs=rate, output="sos")  # pyright: ignore[reportReturnType]
+    sections = signal.butter(order, cutoff, fs=rate, output="sos")
+    return sections, signal.sosfilt_zi(sections)  # pyright: ignore[reportReturnType]
 
 
 def _continued(x, pad, reach):
