@@ -157,7 +157,7 @@ def test_lugre_follows_stribecks_curve_at_constant_speed(v):
 def test_dahls_hysteresis_loop_is_exponential():
     """For oscillation of amplitude A the tips of the hysteresis loop are at F = coulomb tanh(stiffness A / coulomb)."""
     stiffness, coulomb, A = 50.0, 0.8, 0.03
-    model, x, h = Dahl(stiffness, coulomb), np.zeros(1), 5e-4
+    model, x, h = Dahl(stiffness, coulomb), np.zeros(1), 1e-3
     position, torque, t = [], [], 0.0
 
     def rate(t, x):

@@ -71,9 +71,9 @@ def test_order_of_the_closed_loop(method):
     q0, v0 = start_of(law)
     ends = {
         n: gc.simulate(FLOATING, law, q0, v0, 0.2, 0.2 / n, monitors=None, options=gc.SimulationOptions(method=method))
-        for n in (40, 80, 640)
+        for n in (40, 80, 320)
     }
-    errors = [np.linalg.norm(FLOATING.difference(ends[n].q[-1], ends[640].q[-1])) for n in (40, 80)]
+    errors = [np.linalg.norm(FLOATING.difference(ends[n].q[-1], ends[320].q[-1])) for n in (40, 80)]
     order = int(method[-1])
     assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.35)
 

@@ -129,14 +129,14 @@ def test_at_the_start_the_filter_has_settled_on_the_velocity(compiled):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_offset_and_noise_of_positions(compiled):
-    run = measured([Encoder(offset=0.1, noise=0.02, seed=3)], dt=PERIOD, t_end=60.0, compiled=compiled)
+    run = measured([Encoder(offset=0.1, noise=0.02, seed=3)], dt=PERIOD, t_end=6.0, compiled=compiled)
     error = run.measured["q"][:, 0] - run.q[:, 0] - 0.1
     draws = normals(round_keys(3, "encoder"), np.arange(len(error), dtype=float), 1)[:, 0]
     np.testing.assert_allclose(error, 0.02 * draws, rtol=0.0, atol=1e-13)
 
 
 def test_a_tachometer_has_noise_of_its_own():
-    run = measured([Encoder(noise=0.02, tachometer=0.5)], dt=PERIOD, t_end=60.0)
+    run = measured([Encoder(noise=0.02, tachometer=0.5)], dt=PERIOD, t_end=60.0, compiled=True)
     q, v = (run.measured[x][:, 0] - getattr(run, x)[:, 0] for x in "qv")
     assert q.std() == pytest.approx(0.02, rel=0.05)
     assert v.std() == pytest.approx(0.5, rel=0.05)

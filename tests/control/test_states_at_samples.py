@@ -108,13 +108,13 @@ def test_lanes_are_the_run_alone():
     """Eight loops and a ninth, compiled, are equal bit for bit, and equal Python's up to rounding."""
     laws = [Digital(SLIDER, GAINS * (1.0 + 0.05 * k)) for k in range(9)]
     options = {"control_dt": PERIOD, "every": 3}
-    runs = gc.simulate_many(SLIDER, laws, [0.3], [-0.2], 10.0, PERIOD / 5, **grouped(**options, compiled=True))
+    runs = gc.simulate_many(SLIDER, laws, [0.3], [-0.2], 3.0, PERIOD / 5, **grouped(**options, compiled=True))
     for law, run in zip(laws, runs):
-        alone = gc.simulate(SLIDER, law, [0.3], [-0.2], 10.0, PERIOD / 5, **grouped(**options, compiled=True))
+        alone = gc.simulate(SLIDER, law, [0.3], [-0.2], 3.0, PERIOD / 5, **grouped(**options, compiled=True))
         for name in ("q", "v", "z", "tau"):
             np.testing.assert_array_equal(getattr(run, name), getattr(alone, name))
     for law, run in ((laws[k], runs[k]) for k in (0, 7, 8)):
-        plain = gc.simulate(SLIDER, law, [0.3], [-0.2], 10.0, PERIOD / 5, **grouped(**options, compiled=False))
+        plain = gc.simulate(SLIDER, law, [0.3], [-0.2], 3.0, PERIOD / 5, **grouped(**options, compiled=False))
         for name in ("q", "v", "z", "tau"):
             np.testing.assert_allclose(getattr(run, name), getattr(plain, name), rtol=0.0, atol=1e-13)
 
