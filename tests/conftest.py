@@ -226,9 +226,6 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish(session):
     global collecting
     collecting = False
-    style = sys.modules.get("geomctrl.viewing.style")
-    if style and "not slow" in session.config.option.markexpr:
-        style.DPI = 60  # of pictures: a third of the pixels
     gc.freeze()  # modules and tests stay until the end
     gc.set_threshold(50_000, 20, 20)  # Python's 700 objects cost a twentieth of the time
     gc.enable()

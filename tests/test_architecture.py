@@ -5,7 +5,6 @@ The lists of exceptions are complete: an entry that is no longer needed fails to
 """
 
 import ast
-import functools
 import io
 import os
 import re
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from syntax_trees import tree
 
 import geomctrl
 
@@ -39,11 +39,6 @@ CIRCLES: dict[str, set[str]] = {}  # module: imports that it must no longer have
 
 def sources(*folders: str) -> list[Path]:
     return sorted(p for f in folders for p in (ROOT / f).rglob("*.py"))
-
-
-@functools.cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def module_name(path: Path) -> str:

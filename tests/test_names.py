@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+from syntax_trees import tree
+
 ROOT = Path(__file__).parents[1]
 NO_NAMES = {"at", "beside", "far", "few", "found", "given", "known", "made", "most", "sure", "told", "what", "words"}
 # arguments and fields that read well where they are used: external_forces(at=3), Port(at="hand")
@@ -14,9 +16,9 @@ EXCEPTIONS = {
 }
 
 
-def assigned(tree):
+def assigned(module):
     """Yield every name that the code assigns."""
-    for node in ast.walk(tree):
+    for node in ast.walk(module):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
         elif isinstance(node, ast.arg):
@@ -37,7 +39,7 @@ def test_variables_have_names():
         (path.relative_to(ROOT).as_posix(), name)
         for top in ("geomctrl", "models", "controllers")
         for path in (ROOT / top).rglob("*.py")
-        for name in assigned(ast.parse(path.read_text(encoding="utf-8")))
+        for name in assigned(tree(path))
         if name.lower() in NO_NAMES
     }
     assert sorted(bad - EXCEPTIONS) == []

@@ -129,8 +129,9 @@ def test_changed_code_is_traced_again(store, change):
     changed = LAW.replace(*change)
     run = simulated(law_of(changed))
     assert len(store.made) == 2
-    np.testing.assert_allclose(run.q, simulated(law_of(changed), compiled=False).q, rtol=0, atol=1e-12)
-    assert list(run.signals) == list(simulated(law_of(changed), compiled=False).signals)
+    python = simulated(law_of(changed), compiled=False)
+    np.testing.assert_allclose(run.q, python.q, rtol=0, atol=1e-12)
+    assert list(run.signals) == list(python.signals)
 
 
 @pytest.mark.parametrize("options", [{"control_dt": 4e-3}, {"monitors": []}, {"method": "MK3"}])

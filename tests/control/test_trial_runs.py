@@ -276,6 +276,7 @@ def test_a_global_is_as_it_was(case, tried):
     assert changed(before, after) == []
 
 
+@pytest.mark.quick(15)
 @pytest.mark.parametrize("case", TOUCHED)
 def test_an_attribute_is_as_it_was(case, tried):
     x, call = TOUCHED[case]
