@@ -157,10 +157,10 @@ def test_runs_side_by_side_have_each_its_own_values_and_ends():
     """Lanes without a value continue alone, the others side by side; the results equal those of single runs."""
     q0, v0 = [[0.4, x] for x in np.linspace(-0.45, 1.5, 11)], START[1]
     monitors = [Gap(), Elbow(), Memory()]
-    together = gc.simulate_many(ROBOT, law(), q0, v0, 1.0, 1e-3, monitors=monitors, **with_options(True))
+    together = gc.simulate_many(ROBOT, law(), q0, v0, 2.0, 1e-3, monitors=monitors, **with_options(True))
     for start, run_ in zip(q0, together, strict=True):
         try:
-            alone = gc.simulate(ROBOT, law(), start, v0, 1.0, 1e-3, monitors=monitors, **with_options(False))
+            alone = gc.simulate(ROBOT, law(), start, v0, 2.0, 1e-3, monitors=monitors, **with_options(False))
         except gc.SimulationError as error:
             alone = error.run
         assert (alone.success, alone.reason, alone.steps) == (run_.success, run_.reason, run_.steps)
