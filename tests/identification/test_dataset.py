@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from lib.logs import between
+from scipy import signal
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError, GeomctrlError
@@ -32,6 +33,14 @@ def log(nv=3, seconds=8.0, **options):
 
 
 # --- filters ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(300,), (300, 2, 3), (7, 2), (1, 2)])
+def test_low_pass_is_scipys_up_to_both_ends(shape):
+    x = 3.0 + np.random.default_rng(0).normal(size=shape)
+    sections, pad = signal.butter(4, 5.0, fs=RATE, output="sos"), min(len(x) - 1, filters.settling(RATE, 5.0))
+    expected = signal.sosfiltfilt(sections, x, axis=0, padlen=pad)
+    np.testing.assert_allclose(filters.low_pass(x, RATE, 5.0), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("order", [2, 4])
