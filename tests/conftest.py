@@ -91,13 +91,18 @@ def _let_numba_generate_code_quickly():
     from numba.core.codegen import JITCPUCodegen
 
     set_options, processor = JITCPUCodegen._customize_tm_options, JITCPUCodegen.magic_tuple
+    if processor.__name__ == "quick_tuple":  # `test_selection` loads this file again: one name for a kernel's file
+        return
 
     def customize(self, options):
         set_options(self, options)
         options["opt"] = 0
 
+    def quick_tuple(self):
+        return (*processor(self), "-O0")
+
     JITCPUCodegen._customize_tm_options = customize
-    JITCPUCodegen.magic_tuple = lambda self: (*processor(self), "-O0")
+    JITCPUCodegen.magic_tuple = quick_tuple
     _leave_primitives_to_kernels()
 
 
