@@ -73,19 +73,26 @@ class AdaptiveSliding(ModelBased):
         self.Lambda, self.K = self._sliding_gains(Lambda, K)
         self.form: Form = form
         nominal = robot.parameters.ravel()
-        self.columns, projection = _adapted(robot, adapt, form)
-        self.projection = projection if adapt == "base" else None  # otherwise the projection only selects columns
-        self.nominal = projection @ nominal
-        self.kept = np.zeros_like(nominal) if adapt == "base" else nominal  # values of parameters that are not adapted
+        self.columns, self.projection = _adapted(robot, adapt, form)
+        self.nominal = nominal[self.columns] if self.projection is None else self.projection @ nominal
+        # values of parameters that are not adapted
+        self.kept = nominal if self.projection is None else np.zeros_like(nominal)
         self.p0 = self.nominal if friction is None else np.concatenate((self.nominal, friction.parameters(robot.nv)))
-        self.units = squared_units(robot, projection, len(self.p0) - len(self.nominal))
+        units = squared_units(robot, self.projection)
+        units = units[self.columns] if self.projection is None else units
+        self.units = np.concatenate((units, np.ones(len(self.p0) - len(self.nominal))))
         if Gamma is None:
             Gamma = rate * self.units
         self.Gamma = gain_matrix("Gamma", Gamma, len(self.p0))
         diagonal = np.diag(self.Gamma)
         decoupled = np.array_equal(np.diag(diagonal), self.Gamma)  # products with a diagonal Gamma are elementwise
-        self.Gamma_inverse = np.diag(1.0 / diagonal) if decoupled else np.linalg.inv(self.Gamma)
         self.minus_gamma = -diagonal if decoupled else None
+        self._inverse = None if decoupled else np.linalg.inv(self.Gamma)
+
+    @property
+    def Gamma_inverse(self) -> np.ndarray:
+        """The inverse of Gamma, shape (n, n)."""
+        return self._weighted(np.eye(len(self.p0)))
 
     @classmethod
     def tuned(cls, tuning: Tuning) -> Self:
@@ -232,17 +239,16 @@ class AdaptiveSliding(ModelBased):
 
     def _weighted(self, error):
         """Gamma^-1 error, by a division, with which proofs know that Gamma^-1 Gamma = 1."""
-        return error / -self.minus_gamma if self.minus_gamma is not None else self.Gamma_inverse.dot(error)
+        return (error.T / -self.minus_gamma).T if self.minus_gamma is not None else self._inverse.dot(error)
 
 
-def _adapted(robot: Robot, adapt: str | Sequence[str], form: Form) -> tuple[np.ndarray, np.ndarray]:
-    """(Indices of the adapted regressor columns, the matrix from all parameters to the adapted ones)."""
+def _adapted(robot: Robot, adapt: str | Sequence[str], form: Form) -> tuple[np.ndarray, np.ndarray | None]:
+    """(Indices of the adapted columns, the matrix from all parameters to the adapted ones if these are not a part)."""
     if isinstance(adapt, str) and adapt == "base":
         base = base_parameters(robot, form)
         return base.columns, base.projection
     bodies = range(robot.nbodies) if isinstance(adapt, str) and adapt == "links" else numbers_of_bodies(robot, adapt)
-    columns = np.concatenate([np.arange(10 * i, 10 * i + 10) for i in bodies])
-    return columns, np.eye(10 * robot.nbodies)[columns]
+    return np.concatenate([np.arange(10 * i, 10 * i + 10) for i in bodies]), None
 
 
 def numbers_of_bodies(robot: Robot, names: Sequence[str]) -> list[int]:
@@ -255,16 +261,17 @@ def numbers_of_bodies(robot: Robot, names: Sequence[str]) -> list[int]:
     return sorted(robot.body_names.index(name) for name in names)
 
 
-def squared_units(robot: Robot, projection: np.ndarray, friction: int = 0) -> np.ndarray:
-    """Squares of the natural units of the parameters, (m, m l, m l^2) of the robot's mean body.
+def squared_units(robot: Robot, projection: np.ndarray | None = None) -> np.ndarray:
+    """Squares of the natural units of parameters, (m, m l, m l^2) of the robot's mean body.
 
-    Gains proportional to them adapt all estimates at comparable relative rates."""
+    projection: the matrix from all parameters to these. Gains proportional to the units adapt all estimates at
+    comparable relative rates.
+    """
     m, second_moments = float(robot.parameters[:, 0].mean()), inertia.pseudo(robot.parameters)[:, :3, :3]
     l = float(np.sqrt(np.mean(np.trace(second_moments, axis1=1, axis2=2)) / max(m, 1e-9)))
     unit = np.array([1.0] + [l] * 3 + [l * l] * 6)
     weights = np.tile(unit**2, robot.nbodies)
-    used = (projection**2 @ weights) / np.maximum((projection**2).sum(1), 1e-12)
-    return np.concatenate((used, np.ones(friction)))
+    return weights if projection is None else (projection**2 @ weights) / np.maximum((projection**2).sum(1), 1e-12)
 
 
 def _adaptation_rate(law: AdaptiveSliding, dt: float, seconds: float) -> float:

@@ -111,7 +111,7 @@ class MomentumAdaptation(AdaptiveSliding):
         """(Y A (nv, n), follow N)."""
         inverse_hessian = self.Gamma if self.potential == "quadratic" else self.gamma * metric_inverse(m)
         B = self._regressor(t, q, v).dot(self.Gamma + inverse_hessian)
-        return B, self.follow + 0.5 * (self.K_inverse * B.dot(self.Gamma_inverse).dot(B.T)).sum()
+        return B, self.follow + 0.5 * (self.K_inverse * B.dot(self._weighted(B.T))).sum()
 
     def _stable_fraction(self, Y, M, dt):
         """As in the base class; also limits the rate at which p follows m, which grows with Gamma, to 1 / dt."""

@@ -118,8 +118,8 @@ class OnlineIdentification(Law):
         self.columns = np.concatenate([np.arange(10 * i, 10 * i + 10) for i in bodies])
         own = np.zeros(0) if friction is None else friction.parameters(self.robot.nv)
         self.p0 = np.concatenate((self.robot.parameters.ravel()[self.columns], own))
-        picked = np.eye(10 * self.robot.nbodies)[self.columns]
-        self.unit = deviation * np.sqrt(squared_units(self.robot, picked, len(own)))
+        units = np.concatenate((squared_units(self.robot)[self.columns], np.ones(len(own))))
+        self.unit = deviation * np.sqrt(units)
         self.fixed_parameters = self.robot.parameters.ravel().copy()
         self.fixed_parameters[self.columns] = 0.0
         self.armature = self.robot.armature

@@ -95,7 +95,7 @@ class Robust(ModelBased):
         rho = DEFAULT_UNCERTAINTY * mean * float(np.sqrt(robot.nbodies)) if rho is None else rho
         self.rho = number("rho", rho, "a positive number [kg]", lambda x: x > 0.0)
         self.p0 = robot.parameters.ravel().copy()
-        self.D = squared_units(robot, np.eye(len(self.p0)))
+        self.D = squared_units(robot)
         eps = LAYER * self.rho * self._steepest() if eps is None else eps
         self.eps = number("eps", eps, "a positive number [W/kg]", lambda x: x > 0.0)
 

@@ -6,10 +6,10 @@ import math
 import operator
 import os
 import re
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module, metadata
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -206,18 +206,33 @@ def function(name: str, x: object, expected: str, inputs: int | None = None) -> 
     """
     if not callable(x):
         raise ArgumentError(f"{name}: expected a function {expected}, got {shown(x)}")
-    if inputs is not None:
-        try:
-            signature = inspect.signature(x)
-        except (TypeError, ValueError):  # of some functions in C
-            return x
-        try:
-            signature.bind(*range(inputs))
-        except TypeError:
-            raise ArgumentError(
-                f"{name}: expected a function {expected}, got {shown(x)}, which takes {signature}"
-            ) from None
+    if inputs is not None and not accepts(x, inputs):
+        raise ArgumentError(
+            f"{name}: expected a function {expected}, got {shown(x)}, which takes {inspect.signature(x)}"
+        )
     return x
+
+
+def accepts(function: Any, count: int) -> bool:
+    """Whether a function can be called with so many arguments by position."""
+    is_function = isinstance(function, types.FunctionType)
+    called = function if is_function or isinstance(function, types.MethodType) else type(function).__call__
+    code = getattr(inspect.unwrap(called), "__code__", None)
+    if code is not None and not code.co_kwonlyargcount:  # as `inspect` says, which takes longer than several samples
+        if code.co_argcount == count + (not is_function):
+            return True
+        is_method, any_number = isinstance(function, types.MethodType), code.co_flags & inspect.CO_VARARGS
+        if (is_function or is_method) and not any_number and code.co_argcount < count + is_method:
+            return False
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of some functions in C
+        return True
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
 
 
 def path_of(name: str, x: object) -> Path:
@@ -261,7 +276,7 @@ def generator(name: str, x: object) -> np.random.Generator:
     return x
 
 
-def optional_package(caller: str, package: str, extra: str, oldest: str) -> ModuleType:
+def optional_package(caller: str, package: str, extra: str, oldest: str) -> types.ModuleType:
     """Import an optional package of at least version `oldest`; raises GeomctrlError that says how to install it."""
     remedy = f"pip install 'geomctrl[{extra}]'"
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import types
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from geomctrl.arguments import number, read_only, shown
+from geomctrl.arguments import accepts, number, read_only, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.numbers import holds_symbols
 from geomctrl.tracing.untraceable import assigned
@@ -182,26 +181,6 @@ def displaced(group: Any, z: Any, x: Any) -> Any:
 def moved(controller: Any, z: Any, t: Any, z_rate: Any) -> Any:
     """The state of a controller after time t at constant rate; None if it has no state."""
     return z if z is None or z_rate is None else displaced(getattr(controller, "group", None), z, t * z_rate)
-
-
-def accepts(function: Any, count: int) -> bool:
-    """Whether a function can be called with so many arguments by position."""
-    is_function = isinstance(function, types.FunctionType)
-    called = function if is_function or isinstance(function, types.MethodType) else type(function).__call__
-    code = getattr(inspect.unwrap(called), "__code__", None)
-    if code is not None and not code.co_kwonlyargcount:  # as `inspect` says, which takes longer than several samples
-        if code.co_argcount == count + (not is_function):
-            return True
-        is_method, any_number = isinstance(function, types.MethodType), code.co_flags & inspect.CO_VARARGS
-        if (is_function or is_method) and not any_number and code.co_argcount < count + is_method:
-            return False
-    try:
-        inspect.signature(function).bind(*range(count))
-    except TypeError:
-        return False
-    except ValueError:  # built-in functions have no signature
-        pass
-    return True
 
 
 def require_controller(controller: Any, name: str = "controller") -> None:

@@ -26,11 +26,12 @@ from .compiled.law_use import used_by_this_thread
 from .compiled.machine import SAMPLE, STEP, Machine, turn
 from .compiled.traced_loop import TracedLoop
 from .group_members import alone, completed, in_python, run_of, trace_of
-from .loop_runner import CHUNK_STEPS, LoopRunner, in_a_loop
+from .loop_runner import LoopRunner, in_a_loop
 from .on_gpu import MAX_RUNS, GpuGroup
 from .options import Gpu
 from .run import Run
 
+ROWS_IN_CACHE = 1024  # stored samples of eight lanes that are read while they are in the processor's cache
 MAX_CHUNK_STEPS = 32_768  # steps of eight lanes between two checks for interrupts (a quarter of a second)
 MAX_SEQUENTIAL = 2  # a group of at most this many loops runs faster one after the other
 
@@ -183,7 +184,7 @@ class _Lanes:
         self.machine.memory[:] = entered
         k, pieces = first.k, max(runner.pieces for runner in self.runners)
         stride = 1 if self.machine.stores_every_step else first.every
-        chunk = ceil(min(MAX_CHUNK_STEPS, CHUNK_STEPS * stride) / pieces)  # rows are read while they are in the cache
+        chunk = ceil(min(MAX_CHUNK_STEPS, ROWS_IN_CACHE * stride) / pieces)
         while (self.alive and k < first.n_steps) or (phase == SAMPLE and self.alive):
             last = min(k + chunk, first.n_steps)
             k, phase, stopped, rows = self.machine.run(

@@ -11,10 +11,10 @@ import numpy as np
 from gymnasium.utils import seeding
 from gymnasium.vector.utils import batch_space
 
-from geomctrl.arguments import checked, count, function, listed, number, one_state, shown
+from geomctrl.arguments import accepts, checked, count, function, listed, number, one_state, shown
 from geomctrl.control.closed_loop import hold_count
 from geomctrl.control.compiled.law import copy_of
-from geomctrl.control.contracts import Desired, accepts, require_controller, require_reference
+from geomctrl.control.contracts import Desired, require_controller, require_reference
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.control.run import Run
 from geomctrl.control.sensing import checked_sensors, with_noise

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.control.contracts import accepts, require_controller
+from geomctrl.arguments import accepts
+from geomctrl.control.contracts import require_controller
 from geomctrl.control.loop import simulate
 from geomctrl.control.options import SimulationOptions
 from geomctrl.control.plant import Plant, plant_of

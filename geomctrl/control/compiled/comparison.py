@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from geomctrl.control.contracts import desired_at
 from geomctrl.control.monitors import Monitor
 from geomctrl.control.sample import Sample, State
 from geomctrl.control.samples import ROUNDING, ComparisonResult, Rounding
@@ -97,44 +98,46 @@ class Comparison:
 
     def before(self, t: float, t_end: float, period: float) -> None:
         """Compare at time t in the initial state, and in others until t_end, half at multiples of the period."""
-        times = np.linspace(t, t_end, self.extent.states + 1)[1:]
-        times[::2] = np.minimum(np.maximum(np.round(times[::2] / period), 1.0) * period, t_end)
+        count, samples = self.extent.states, []
+        self.machine.remembered[:, self.lane] = self.memory
         with np.errstate(all="ignore"), at_work(), reraise_untraceable():
-            samples = [self._at(t, self.initial, self.area)]
-            for k, time in enumerate(times.tolist()):
-                self.watching = (k + 1) % INTERVAL_BEFORE == 0
-                samples.append(self._at(time, self._state(k), self.area))
+            for k in range(count + 1):
+                time = t + (t_end - t) * k / count
+                if k % 2:
+                    time = max(round(time / period), 1) * period
+                self.watching = k % INTERVAL_BEFORE == 0
+                samples.append(self._at(min(time, t_end), self._state(k - 1) if k else self.initial, self.area))
             compared = [x for x in samples if x is not None]
             self._require_agreement(compared)
         if not compared:
             raise UntraceableError(
-                f"{self._where()}: compiled, the loop returns no result at any of {len(times) + 1} states"
+                f"{self._where()}: compiled, the loop returns no result at any of {count + 1} states"
             )
 
     def after(self, rows: Sequence[np.ndarray], period: int, dt: float) -> None:
         """Compare stored samples as written by the machine. period: steps between calls of the law."""
-        e, samples, compared = self.traced.equations, [], []
+        e, law, samples, compared = self.traced.equations, self.law, [], []
+        self.machine.remembered[:, self.lane] = self.memory
         with np.errstate(all="ignore"), at_work(), reraise_untraceable():
             for k, row in enumerate(rows):
                 t, y, held = float(row[0]), row[1 : 1 + e.y].copy(), row[1 + e.y : 1 + e.y + e.held]
-                self.remembered = held[self.law.first :][: self.law.size].copy()
+                if law.size:
+                    self.remembered = held[law.first : law.first + law.size].copy()
                 self.watching = k % INTERVAL_AFTER == 0
                 sample = self._at(t, y, None if self.area is None else held[: e.commanded].copy())
                 if sample is not None:
                     samples.append(sample)
                     compared.append(row)
-            if not samples or self.area is not None or self.law.size:
+            if not samples or self.area is not None or law.size:
                 self._require_agreement(samples)
                 return
             stored = np.array(compared)
             steps = np.round(stored[:, 0] / dt)  # the last step may be shorter
             asked = (steps % max(period, 1) == 0) & (np.abs(stored[:, 0] - steps * dt) < 1e-6 * dt)
-            stored, asked = stored[:, 1 + e.y :], asked | (not period)
-            expected, compiled = np.array([x.expected for x in samples]), np.array([x.compiled for x in samples])
+            stored = stored[:, 1 + e.y :], asked | (not period)
             if self.precision != "double":
                 self._require_agreement(samples)
-                compiled = expected
-            stored = self.layout.with_stored(expected, compiled, stored, asked)
+                samples = [x._replace(compiled=x.expected) for x in samples]
             self._require_agreement(samples, stored, ROUNDING[self.precision])
 
     # --- one sample --------------------------------------------------------------------------------------------------
@@ -142,14 +145,14 @@ class Comparison:
     def _at(self, t: float, y: np.ndarray, area: np.ndarray | None) -> ComparedSample | None:
         """A sample in Python and in compiled code; None if either has no result."""
         machine, lane = self.machine, self.lane
-        machine.time[lane], machine.y[:, lane], machine.remembered[:, lane] = t, y, self.memory
+        machine.time[lane], machine.y[:, lane] = t, y
         if area is not None:
             machine.area[:, lane] = area
             torques = self.traced.commanded[0].first  # index of the torques
             machine.held[torques : torques + self.loop.inputs, lane] = self.command.tau
         if self.law.size:
             machine.held[self.law.first : self.law.first + self.law.size, lane] = self.remembered
-        compiled = self._seen(machine.look(lane, self.watching))
+        compiled = machine.look(lane, None if self.watching else self.layout.own)
         if compiled is None:  # a call in Python might change what the trace does not contain
             return None
         try:
@@ -178,12 +181,6 @@ class Comparison:
             sample |= {("memory", path): x for path, x in after.items()}
         return self.layout.flat(sample, self._where, self.memory if self.watching else None)
 
-    def _seen(self, sample: np.ndarray | None) -> np.ndarray | None:
-        """The contents of a sample, without monitors if these are not compared."""
-        if sample is not None and not self.watching:
-            sample[self.layout.watched] = 0.0
-        return sample
-
     def _remembered_by(self, controller: Any) -> np.ndarray:
         """The memory of the law as numbers; nan for values that the trace does not know."""
         parts = [NO_NUMBERS]
@@ -192,19 +189,29 @@ class Comparison:
             parts.append(np.full(cell.size, np.nan) if numbers is None else numbers)
         return np.concatenate(parts) if len(parts) > 1 else NO_NUMBERS
 
-    def _require_agreement(self, samples: list[ComparedSample], compiled: Any = None, rounding=ROUNDING["double"]):
-        """Raise UntraceableError if Python differs by more than rounding from `compiled`, by default the samples'."""
-        if not samples:
-            return
-        expected = np.array([x.expected for x in samples])
-        compiled = np.array([x.compiled for x in samples]) if compiled is None else compiled
+    def _require_agreement(self, samples: list[ComparedSample], stored: Any = None, rounding=ROUNDING["double"]):
+        """Raise UntraceableError if Python differs by more than rounding from compiled code.
+
+        stored: further results of compiled code, and whether the law was called for them, see `SampleRow.with_stored`.
+        """
+        for watching in (False, True):
+            chosen = [k for k, x in enumerate(samples) if x.watching is watching]
+            if chosen:
+                of_chosen = None if stored is None else [x[chosen] for x in stored]
+                self._require_agreement_of([samples[k] for k in chosen], of_chosen, rounding)
+
+    def _require_agreement_of(self, samples: list[ComparedSample], stored: Any, rounding: Rounding) -> None:
+        """`_require_agreement` for samples all of which contain monitors, or none."""
+        expected, compiled = np.array([x.expected for x in samples]), np.array([x.compiled for x in samples])
+        if stored is not None:
+            compiled = self.layout.with_stored(expected, compiled, *stored)
         apart, size = self.layout.differences(expected, compiled)
         largest, size = self.layout.largest(apart), self.layout.largest(size)
         agree = (largest <= rounding.agreement * np.maximum(size, FLOOR)).all(axis=1)
         difference = (largest / np.maximum(size, 1.0))[agree]
         self.difference = max(self.difference, float(difference.max(initial=0.0)))
         for k in np.flatnonzero(~agree):
-            allowed = np.maximum(size[k], FLOOR).repeat(self.layout.sizes)
+            allowed = np.maximum(size[k], FLOOR).repeat(self.layout.sizes[: size.shape[1]])
             self._require_rounding(samples[k]._replace(compiled=compiled[k]), apart[k] / allowed, allowed, rounding)
 
     def _require_rounding(
@@ -315,7 +322,7 @@ def _sample(
     command = own.call_law(own.controller, t, q, v, z)
     tau, x = command.tau, own.plant_state(y)
     applied = own.now._applied(t, q, v, own.drive(t, q, v, tau, x), x)
-    values: dict[tuple[str, str], Any] = {RATES: own.field(t, y, command).copy(), TAU: np.asarray(tau, float)}
+    values: dict[tuple[str, str], Any] = {RATES: own.field(t, y, command), TAU: np.asarray(tau, float)}
     if own.hold:
         of_state = {(name, name): getattr(command, name) for name in OF_STATE}
         values |= {key: np.asarray(z_made, float) for key, z_made in of_state.items() if z_made is not None}
@@ -324,9 +331,11 @@ def _sample(
     if own.plant.actuators:
         values["applied", "applied"] = np.asarray(applied, float)
     measured = {} if own.sensing is None else own.sensing.measured
-    state = State(q, v, z, x, float(y[-1]), y)
-    sample = Sample(t, state, command, own.now, applied, reference=own.reference, measured=measured)
+    sample: Any = None
     for watcher, memory in watchers:
+        if sample is None:
+            state = State(q, v, z, x, float(y[-1]), y)
+            sample = Sample(t, state, command, own.now, applied, reference=own.reference, measured=measured)
         attributes = vars(watcher)
         before = dict(attributes)
         arrays = {name: x.copy() for name, _ in memory if type(x := before[name]) is np.ndarray}
@@ -344,5 +353,5 @@ def _sample(
     if own.sensing is not None:
         values |= {("measured", name): x for name, x in own.sensing.measured.items()}
     if own.reference is not None:
-        values |= zip(DESIRED, sample.desired or ())
+        values |= zip(DESIRED, desired_at(own.reference, t) or ())
     return values, set(command.signals)

@@ -141,14 +141,14 @@ class Machine(LaneMemory[Layout]):
             if not values[row] <= largest and largest == largest:
                 self.remembered[[worst, time], 0] = values[row], rows[row, 0, 0]
 
-    def look(self, lane: int = 0, watching: bool = True) -> np.ndarray | None:
+    def look(self, lane: int = 0, own: int | None = None) -> np.ndarray | None:
         """Compute a sample at the state in memory: rates, held command, measurements and the memory of monitors.
 
-        The order is that of `sample_row.SampleRow`. None if there is no result, or if the rates are not finite.
-        watching: with the monitors that are computed from rows.
+        The order is that of `sample_row.SampleRow`. None if there is no result, or if the rates are not finite. own:
+        number of entries of the loop, if those of monitors, which follow, are not needed.
         """
         without = self._look(self.addresses[0], self.addresses[1]) >> lane & 1
-        if watching and self._over_rows is not None:
+        if own is None and self._over_rows is not None:
             e, out, row = self.equations, self.out, self._observed_row
             state = 1 + e.y + e.held
             row[:state], row[state:] = self.x[:state], out[e.dim : e.dim + e.sample.sizes[1]]
@@ -157,7 +157,7 @@ class Machine(LaneMemory[Layout]):
             without |= int(failed[0]) & 1
             for place in e.rows.places if e.rows else ():
                 out[place - state + e.dim] = row[place]
-        sample = self.memory[self._observed[lane]]
+        sample = self.memory[self._observed[lane][:own]]
         rates = sample[: self.equations.dim]
         finite = math.isfinite(rates.dot(rates)) or np.isfinite(rates).all()  # the sum may overflow
         return sample if finite and not without else None

@@ -13,6 +13,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 from .law_trace import OF_STATE
 from .traced_loop import TracedLoop
 
+MISSING = object()
 ROW_ONLY_COLUMNS = ("tau", "signal", "applied", "desired")  # columns that depend only on the state of their own row
 
 
@@ -29,20 +30,17 @@ class SampleRow:
         self.shapes = [(dim,), *(shape for _, _, shape in (*held, *columns, *memory))]
         ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes]).tolist()
         self.first, self.total = [0, *ends[:-1]], ends[-1]
-        places = [*zip(self.keys, self.shapes, self.first, ends)]
-        self.places, self.memory_places = places[: len(places) - len(memory)], places[len(places) - len(memory) :]
+        self.places = [*zip(self.keys, self.shapes, self.first, ends)]
         self.memory = ends[-1] - sum(place.size for place in traced.memory)  # where the memory of watchers begins
         self.signals = {name for kind, name, _ in (*held, *columns) if kind == "signal"}
         split = sorted({*parts, *self.first} - {self.total})
         self.starts = np.array([k for k, b in zip(split, [*split[1:], self.total]) if b > k])
         self.dim = dim
         self.sizes = np.diff([*self.starts, self.total])
-        self.watched = np.zeros(self.total, bool)  # entries of monitors and measures
-        for key, _, a, b in self.places:
-            self.watched[a:b] = key[0] in ("monitor", "watched")
-        self.watched[self.memory :] = True
-        self.own_places = [x for x in self.places if not self.watched[x[2]]]
-        kept = [(key[0], a, b) for key, _, a, b in self.places if key[0] in (*ROW_ONLY_COLUMNS, *OF_STATE)]
+        self.own_places = [x for x in self.places if x[0][0] not in ("monitor", "watched")][: -len(memory) or None]
+        self.own = self.own_places[-1][3]  # where monitors and measures begin, and then their memory
+        self.own_starts = self.starts[self.starts < self.own]
+        kept = [(key[0], a, b) for key, _, a, b in self.own_places if key[0] in (*ROW_ONLY_COLUMNS, *OF_STATE)]
         self._stored = np.array([k for _, a, b in kept for k in range(a, b)], int)
         self._of_law = np.array([kind != "desired" for kind, a, b in kept for k in range(a, b)], bool)
         self.changing = traced.changing(watchers)
@@ -59,23 +57,23 @@ class SampleRow:
     def flat(
         self, sample: dict[tuple[str, str], Any], where: Callable[[], str], memory: np.ndarray | None
     ) -> np.ndarray:
-        """The numbers of a sample in Python; those of monitors and measures are 0 if they are not compared.
+        """The numbers of a sample in Python; without those of monitors and measures if they are not compared.
 
         memory: that of monitors and measures before the sample; None if they are not compared. Raises UntraceableError
         if shapes differ.
         """
-        out = np.zeros(self.total)
-        places = self.own_places
+        out = np.zeros(self.own if memory is None else self.total)
         if memory is not None:
             out[self.memory :] = memory[: self.total - self.memory]
-            places = [*self.places, *[place for place in self.memory_places if place[0] in sample]]
-        for key, shape, first, last in places:
-            x = sample.get(key)
+        for key, shape, first, last in self.own_places if memory is None else self.places:
+            x = sample.get(key, MISSING)
             if type(x) is np.ndarray and x.shape == shape:
                 out[first:last] = x if x.ndim == 1 else x.ravel()
             elif type(x) is float and not shape:
                 out[first] = x
-            elif x is not None and np.shape(x) == shape:
+            elif x is MISSING and first >= self.memory:  # unchanged
+                continue
+            elif x is not MISSING and x is not None and np.shape(x) == shape:
                 out[first:last] = np.ravel(x)
             else:
                 raise UntraceableError(f"{where()}: compiled, {' '.join(key).strip()} has another shape than in Python")
@@ -88,8 +86,11 @@ class SampleRow:
 
         asked: whether the law was called for a row's command.
         """
-        entries, out = self._stored, compiled.copy()
-        of_python, now, rows = expected[:, entries], compiled[:, entries], stored[:, entries - self.dim]
+        entries = self._stored
+        now, rows = compiled[:, entries], stored[:, entries - self.dim]
+        if (now == rows).all():
+            return compiled
+        of_python, out = expected[:, entries], compiled.copy()
         farther = self.differences(of_python, rows)[0] > self.differences(of_python, now)[0]
         out[:, entries] = np.where(farther & (asked[:, None] | ~self._of_law), rows, now)
         return out
@@ -105,7 +106,7 @@ class SampleRow:
 
     def largest(self, numbers: np.ndarray) -> np.ndarray:
         """The largest number of each array of a sample, or of rows of samples."""
-        return np.maximum.reduceat(numbers, self.starts, axis=-1)
+        return np.maximum.reduceat(numbers, self.starts if numbers.shape[-1] > self.own else self.own_starts, axis=-1)
 
     def key(self, entry: int) -> tuple[str, str]:
         """Kind and name of the quantity that contains number `entry`."""

@@ -85,7 +85,7 @@ class SymbolicCopies:
         self.symbolic = load is not None or buffer is not None
         self.load, self.constant = None if constant else load, constant
         self.signature: list[Any] = []
-        self._values: list[np.ndarray] = []
+        self._values, self._latest_values = np.zeros(0), []  # all numbers, and arrays that are not copied to them yet
         self._count = 0
         self._copies: dict[int, tuple[int, Any]] = {}
         self._kept: list[Any] = []  # keeps objects alive, so that their id() is not reused
@@ -153,7 +153,9 @@ class SymbolicCopies:
     @property
     def values(self) -> np.ndarray:
         """All recorded numbers."""
-        return np.concatenate(self._values) if self._values else np.zeros(0)
+        if self._latest_values:
+            self._values, self._latest_values = np.concatenate([self._values, *self._latest_values]), []
+        return self._values
 
     def of(self, x: Any, path: str = "") -> Any:
         """The clone of x."""
@@ -220,9 +222,9 @@ class SymbolicCopies:
 
     def _numbers(self, x: np.ndarray) -> np.ndarray:
         """The symbols of an array's numbers in order; a copy if they remain numbers."""
-        first, flat = self._count, x.astype(float).ravel()
+        first, flat = self._count, x.ravel() if self.load is None else x.flatten()
         self._count += flat.size
-        self._values.append(flat)
+        self._latest_values.append(flat)
         if self.load is None:
             return x.astype(float)
         symbols = (as_numpy(self.load(k)) for k in range(first, self._count))
@@ -270,7 +272,7 @@ class SymbolicCopies:
             self._begin(x, clone, *array_signature(x))
         else:
             numbers = self._numbers(x)
-            zero = self._values[-1].view(np.int64) == 0  # but not -0.0
+            zero = self._latest_values[-1].view(np.int64) == 0  # but not -0.0
             if self.load is not None:
                 if x.size > 1:
                     numbers.ravel()[zero] = 0.0
