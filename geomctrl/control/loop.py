@@ -22,7 +22,7 @@ from .compiled.choice import say
 from .compiled.contents import snapshot
 from .compiled.law_use import used_by_this_thread
 from .contracts import Controller
-from .loop_runner import Case, LoopRunner, in_a_loop
+from .loop_runner import LONGER_CHUNKS, Case, LoopRunner, in_a_loop
 from .monitors import Monitor
 from .monitors.chosen import monitor_list
 from .options import SimulationOptions
@@ -129,6 +129,7 @@ def run_loop(
 
     def run(choice: bool | str) -> Run:
         runner = LoopRunner(case, t_end, dt, control_dt, watching, options, confirming=confirming)
+        runner.chunk *= 1 if progress else LONGER_CHUNKS
         with reported(progress, runner) as report, in_a_loop(), runner.interruptible():
             runner.begin(report)
             return runner.to_end(choice, report)

@@ -36,8 +36,9 @@ from .record import Record
 from .run import Run
 from .wrenches import SWITCH_TOLERANCE
 
-CHUNK_STEPS = 5120  # most steps per call of compiled code, between which interrupts and progress are handled
-CHUNK_NUMBERS = 2**20  # most numbers in their rows, which also bounds the time of a large robot's steps
+CHUNK_STEPS = 1024  # steps per call of compiled code (milliseconds), between which interrupts and progress are handled
+LONGER_CHUNKS = 5  # factor for runs whose progress is not reported
+CHUNK_NUMBERS = 2**20  # most numbers in the rows of a chunk, which also bounds the time of a large robot's steps
 PYTHON_CHUNK_STEPS = 64  # steps in Python between two progress reports
 FILLING = 1, 2, 4, 8, 16, 32, 0  # samples in Python between attempts to trace a law that fills its buffers
 MAX_STOPS, STOP_INTERVAL = 20, 10  # compiled code is abandoned after so many stops, each within so few steps

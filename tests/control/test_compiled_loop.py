@@ -323,6 +323,7 @@ def test_a_pair_takes_the_same_steps(robot, control_dt, tolerances, spied, monke
     run = partial(both_ways, loaded(robot), law("slotine-li", robot), dt=0.05, t_end=1.02, **options)
     (at_once,) = run(ways=[True])
     monkeypatch.setattr(loop_runner, "CHUNK_STEPS", 1)
+    monkeypatch.setattr("geomctrl.control.loop.LONGER_CHUNKS", 1)
     spied.paces.clear()
     python, compiled = run()
     assert_same(python, compiled)

@@ -126,6 +126,7 @@ def test_rows_that_are_half_written_are_none(monkeypatch):
         return Interrupted(columns(self, *arguments))
 
     monkeypatch.setattr(Machine, "columns", seen)
+    monkeypatch.setattr("geomctrl.control.loop.LONGER_CHUNKS", 1)
     with pytest.raises(KeyboardInterrupt) as caught:
         gc.simulate(ARM, law(), Q0, V0, 5.0, 1e-3, options=COMPILED)
     monkeypatch.undo()

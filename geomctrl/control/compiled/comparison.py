@@ -36,7 +36,7 @@ from .law_memory import restore, value_at
 from .law_trace import OF_STATE
 from .loop_parts import LoopParts, law_of
 from .machine import Machine
-from .sample_row import SampleRow
+from .sample_row import Place, SampleRow
 from .traced_loop import TracedLoop
 
 
@@ -131,14 +131,14 @@ class Comparison:
             if not samples or self.area is not None or law.size:
                 self._require_agreement(samples)
                 return
-            stored = np.array(compared)
-            steps = np.round(stored[:, 0] / dt)  # the last step may be shorter
-            asked = (steps % max(period, 1) == 0) & (np.abs(stored[:, 0] - steps * dt) < 1e-6 * dt)
-            stored = stored[:, 1 + e.y :], asked | (not period)
             if self.precision != "double":
                 self._require_agreement(samples)
                 samples = [x._replace(compiled=x.expected) for x in samples]
-            self._require_agreement(samples, stored, ROUNDING[self.precision])
+            rows = np.array(compared)
+            steps = np.round(rows[:, 0] / dt)  # the last step may be shorter
+            asked = (steps % period == 0) & (np.abs(rows[:, 0] - steps * dt) < 1e-6 * dt) if period else True
+            samples = self.layout.with_stored(samples, rows[:, 1 + e.y :], asked)
+            self._require_agreement(samples, ROUNDING[self.precision])
 
     # --- one sample --------------------------------------------------------------------------------------------------
 
@@ -173,13 +173,14 @@ class Comparison:
         law, controller = self.law, self.python.controller
         if law.cells:
             restore(controller, law.cells, law.values(self.remembered))
-        sample, signals = _sample(self.python, zip(self.watchers if self.watching else (), self.layout.changing), t, y)
+        watchers = zip(self.watchers if self.watching else (), self.layout.changing)
+        sample, signals, remembered = _sample(self.python, watchers, t, y)
         if signals != self.layout.signals:
             raise UntraceableError(f"{self._where()}: compiled, its signals differ from those in Python at t = {t:g}")
         if law.cells:
             after = law.split(self._remembered_by(controller))
             sample |= {("memory", path): x for path, x in after.items()}
-        return self.layout.flat(sample, self._where, self.memory if self.watching else None)
+        return self.layout.flat(sample, remembered, self._where, self.memory if self.watching else None)
 
     def _remembered_by(self, controller: Any) -> np.ndarray:
         """The memory of the law as numbers; nan for values that the trace does not know."""
@@ -189,30 +190,22 @@ class Comparison:
             parts.append(np.full(cell.size, np.nan) if numbers is None else numbers)
         return np.concatenate(parts) if len(parts) > 1 else NO_NUMBERS
 
-    def _require_agreement(self, samples: list[ComparedSample], stored: Any = None, rounding=ROUNDING["double"]):
-        """Raise UntraceableError if Python differs by more than rounding from compiled code.
-
-        stored: further results of compiled code, and whether the law was called for them, see `SampleRow.with_stored`.
-        """
-        for watching in (False, True):
-            chosen = [k for k, x in enumerate(samples) if x.watching is watching]
-            if chosen:
-                of_chosen = None if stored is None else [x[chosen] for x in stored]
-                self._require_agreement_of([samples[k] for k in chosen], of_chosen, rounding)
-
-    def _require_agreement_of(self, samples: list[ComparedSample], stored: Any, rounding: Rounding) -> None:
-        """`_require_agreement` for samples all of which contain monitors, or none."""
-        expected, compiled = np.array([x.expected for x in samples]), np.array([x.compiled for x in samples])
-        if stored is not None:
-            compiled = self.layout.with_stored(expected, compiled, *stored)
+    def _require_agreement(self, samples: list[ComparedSample], rounding: Rounding = ROUNDING["double"]) -> None:
+        """Raise UntraceableError if Python differs by more than rounding from compiled code."""
+        if not samples:
+            return
+        expected, compiled = (np.concatenate(x) for x in zip(*((x.expected, x.compiled) for x in samples)))
+        starts = self.layout.starts_of(tuple([x.watching for x in samples]))
         apart, size = self.layout.differences(expected, compiled)
-        largest, size = self.layout.largest(apart), self.layout.largest(size)
-        agree = (largest <= rounding.agreement * np.maximum(size, FLOOR)).all(axis=1)
-        difference = (largest / np.maximum(size, 1.0))[agree]
-        self.difference = max(self.difference, float(difference.max(initial=0.0)))
-        for k in np.flatnonzero(~agree):
-            allowed = np.maximum(size[k], FLOOR).repeat(self.layout.sizes[: size.shape[1]])
-            self._require_rounding(samples[k]._replace(compiled=compiled[k]), apart[k] / allowed, allowed, rounding)
+        largest, size = np.maximum.reduceat(apart, starts), np.maximum.reduceat(size, starts)
+        if (largest <= rounding.agreement * np.maximum(size, FLOOR)).all():
+            self.difference = max(self.difference, float((largest / np.maximum(size, 1.0)).max()))
+        elif len(samples) > 1:
+            for sample in samples:
+                self._require_agreement([sample], rounding)
+        else:
+            allowed = np.maximum(size, FLOOR).repeat(np.diff([*starts, len(apart)]))
+            self._require_rounding(samples[0], apart / allowed, allowed, rounding)
 
     def _require_rounding(
         self, sample: ComparedSample, apart: np.ndarray, size: np.ndarray, rounding: Rounding
@@ -304,15 +297,16 @@ def fill_work_buffers(loop: Any, watchers: Sequence[Any], traced: TracedLoop, t:
             own.controller = lambda *_: loop.command
         if own.sensing is not None:  # has measured already
             own.sensing.measure = own.sensing.drive = lambda *_: None
-        _sample(own, zip(watchers, traced.changing(len(watchers))), t, loop.y)
+        row = traced.observed or SampleRow(traced, loop, len(watchers))
+        _sample(own, zip(watchers, row.changing), t, loop.y)
 
 
 def _sample(
-    own: Any, watchers: Iterable[tuple[Any, list[tuple[str, tuple[str, str]]]]], t: float, y: np.ndarray
-) -> tuple[dict[tuple[str, str], Any], set[str]]:
-    """The contents of a sample in Python, by the names of the compiled one, and the names of its signals.
+    own: Any, watchers: Iterable[tuple[Any, list[tuple[str, Place]]]], t: float, y: np.ndarray
+) -> tuple[dict[tuple[str, str], Any], set[str], list[tuple[Place, Any]]]:
+    """The contents of a sample in Python, by the names of the compiled one, the names of its signals, and new memory.
 
-    watchers: with the attributes that may change; numbers that remain are not in the result.
+    watchers: with the attributes that may change and their places; those that remain are not in the result.
     """
     y.setflags(write=False)
     q, v, z = own.split(y)
@@ -332,6 +326,7 @@ def _sample(
         values["applied", "applied"] = np.asarray(applied, float)
     measured = {} if own.sensing is None else own.sensing.measured
     sample: Any = None
+    remembered: list[tuple[Place, Any]] = []
     for watcher, memory in watchers:
         if sample is None:
             state = State(q, v, z, x, float(y[-1]), y)
@@ -345,13 +340,13 @@ def _sample(
                 values["watched", name] = float(x)
         else:
             watcher.add(sample)
-        for name, key in memory:
+        for name, place in memory:
             if (x := attributes[name]) is not before[name] or name in arrays:
-                values[key] = x
+                remembered.append((place, x))
         attributes.clear()
         attributes.update(before, **arrays)
     if own.sensing is not None:
         values |= {("measured", name): x for name, x in own.sensing.measured.items()}
     if own.reference is not None:
         values |= zip(DESIRED, desired_at(own.reference, t) or ())
-    return values, set(command.signals)
+    return values, set(command.signals), remembered

@@ -13,7 +13,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 from .law_trace import OF_STATE
 from .traced_loop import TracedLoop
 
-MISSING = object()
+Place = tuple[tuple[str, str], tuple[int, ...], int, int]  # kind and name, shape, and where its numbers are
 ROW_ONLY_COLUMNS = ("tau", "signal", "applied", "desired")  # columns that depend only on the state of their own row
 
 
@@ -30,20 +30,22 @@ class SampleRow:
         self.shapes = [(dim,), *(shape for _, _, shape in (*held, *columns, *memory))]
         ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes]).tolist()
         self.first, self.total = [0, *ends[:-1]], ends[-1]
-        self.places = [*zip(self.keys, self.shapes, self.first, ends)]
+        places = [*zip(self.keys, self.shapes, self.first, ends)]
+        self.places, of_memory = places[: len(places) - len(memory)], places[len(places) - len(memory) :]
         self.memory = ends[-1] - sum(place.size for place in traced.memory)  # where the memory of watchers begins
         self.signals = {name for kind, name, _ in (*held, *columns) if kind == "signal"}
         split = sorted({*parts, *self.first} - {self.total})
         self.starts = np.array([k for k, b in zip(split, [*split[1:], self.total]) if b > k])
         self.dim = dim
-        self.sizes = np.diff([*self.starts, self.total])
-        self.own_places = [x for x in self.places if x[0][0] not in ("monitor", "watched")][: -len(memory) or None]
+        self.own_places = [x for x in self.places if x[0][0] not in ("monitor", "watched")]
         self.own = self.own_places[-1][3]  # where monitors and measures begin, and then their memory
-        self.own_starts = self.starts[self.starts < self.own]
+        self._starts_of: dict[tuple[bool, ...], np.ndarray] = {}
         kept = [(key[0], a, b) for key, _, a, b in self.own_places if key[0] in (*ROW_ONLY_COLUMNS, *OF_STATE)]
         self._stored = np.array([k for _, a, b in kept for k in range(a, b)], int)
         self._of_law = np.array([kind != "desired" for kind, a, b in kept for k in range(a, b)], bool)
-        self.changing = traced.changing(watchers)
+        named = [(x.watcher, (x.name, place)) for x, place in zip(traced.memory, of_memory)]
+        # of each watcher, the attributes that may change and their places
+        self.changing = [[entry for k, entry in named if k == watcher] for watcher in range(watchers)]
         self._drawn: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def drawn(self, number: int, loop: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -54,46 +56,59 @@ class SampleRow:
             self._drawn[number] = configuration, rng.normal(size=max(len(loop.y), loop.group.dim))
         return self._drawn[number]
 
+    def starts_of(self, watching: tuple[bool, ...]) -> np.ndarray:
+        """Where the arrays of samples begin, one sample after the other, with monitors and measures or without."""
+        starts = self._starts_of.get(watching)
+        if starts is None:
+            ends = np.cumsum([self.total if with_all else self.own for with_all in watching])
+            parts = [self.starts if with_all else self.starts[self.starts < self.own] for with_all in watching]
+            starts = np.concatenate([part + first for part, first in zip(parts, [0, *ends])])
+            self._starts_of[watching] = starts
+        return starts
+
     def flat(
-        self, sample: dict[tuple[str, str], Any], where: Callable[[], str], memory: np.ndarray | None
+        self,
+        sample: dict[tuple[str, str], Any],
+        remembered: list[tuple[Place, Any]],
+        where: Callable[[], str],
+        memory: np.ndarray | None,
     ) -> np.ndarray:
         """The numbers of a sample in Python; without those of monitors and measures if they are not compared.
 
-        memory: that of monitors and measures before the sample; None if they are not compared. Raises UntraceableError
-        if shapes differ.
+        remembered: new memory of monitors and measures. memory: that before the sample; None if they are not compared.
+        Raises UntraceableError if shapes differ.
         """
-        out = np.zeros(self.own if memory is None else self.total)
+        out, places = np.zeros(self.own if memory is None else self.total), self.own_places
         if memory is not None:
             out[self.memory :] = memory[: self.total - self.memory]
-        for key, shape, first, last in self.own_places if memory is None else self.places:
-            x = sample.get(key, MISSING)
+            places = self.places
+        for (key, shape, first, last), x in [*((place, sample.get(place[0])) for place in places), *remembered]:
             if type(x) is np.ndarray and x.shape == shape:
                 out[first:last] = x if x.ndim == 1 else x.ravel()
             elif type(x) is float and not shape:
                 out[first] = x
-            elif x is MISSING and first >= self.memory:  # unchanged
-                continue
-            elif x is not MISSING and x is not None and np.shape(x) == shape:
+            elif x is not None and np.shape(x) == shape:
                 out[first:last] = np.ravel(x)
             else:
                 raise UntraceableError(f"{where()}: compiled, {' '.join(key).strip()} has another shape than in Python")
         return out
 
-    def with_stored(
-        self, expected: np.ndarray, compiled: np.ndarray, stored: np.ndarray, asked: np.ndarray
-    ) -> np.ndarray:
+    def with_stored(self, samples: list[Any], stored: np.ndarray, asked: Any) -> list[Any]:
         """Compiled samples with those numbers of stored rows that differ more from the expected ones.
 
         asked: whether the law was called for a row's command.
         """
         entries = self._stored
-        now, rows = compiled[:, entries], stored[:, entries - self.dim]
+        now, rows = np.array([x.compiled[: self.own] for x in samples])[:, entries], stored[:, entries - self.dim]
         if (now == rows).all():
-            return compiled
-        of_python, out = expected[:, entries], compiled.copy()
+            return samples
+        of_python = np.array([x.expected[: self.own] for x in samples])[:, entries]
         farther = self.differences(of_python, rows)[0] > self.differences(of_python, now)[0]
-        out[:, entries] = np.where(farther & (asked[:, None] | ~self._of_law), rows, now)
-        return out
+        chosen = np.where(farther & (np.reshape(asked, (-1, 1)) | ~self._of_law), rows, now)
+        samples = [x._replace(compiled=x.compiled.copy()) for x in samples]
+        for x, numbers in zip(samples, chosen):
+            x.compiled[entries] = numbers
+        return samples
 
     def differences(self, expected: np.ndarray, compiled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """|expected - compiled|, 0 if both are nan; |expected|, 0 if it is not finite. For samples or rows of them."""
@@ -103,10 +118,6 @@ class SampleRow:
             apart[np.isnan(apart)] = np.inf
             size[~np.isfinite(size)] = 0.0
         return apart, size
-
-    def largest(self, numbers: np.ndarray) -> np.ndarray:
-        """The largest number of each array of a sample, or of rows of samples."""
-        return np.maximum.reduceat(numbers, self.starts if numbers.shape[-1] > self.own else self.own_starts, axis=-1)
 
     def key(self, entry: int) -> tuple[str, str]:
         """Kind and name of the quantity that contains number `entry`."""

@@ -72,10 +72,6 @@ class TracedLoop:
                 numbers += (x if type(x) is np.ndarray else np.asarray(x)).ravel().tolist()
         return numbers
 
-    def changing(self, watchers: int) -> list[list[tuple[str, tuple[str, str]]]]:
-        """The names of each watcher's attributes that may change, and their kinds and names in a sample."""
-        return [[(place.name, place.key) for place in self.memory if place.watcher == k] for k in range(watchers)]
-
     @property
     def commanded(self) -> list[Column]:
         """Columns of a held command; the rest of `held` are measurements."""

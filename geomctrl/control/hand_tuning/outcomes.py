@@ -108,13 +108,14 @@ def simulated(
     """The run of a loop, up to where it fails. Raises GeomctrlError if it fails before its first sample."""
 
     def report(fraction: float) -> None:
-        if not compiled and is_late():
+        if is_late():
             raise LateError
 
     options = SimulationOptions(every=_every(loop, t_end), compiled=compiled)
     try:
         case = Case(loop.plant, loop.controller, loop.q0, loop.v0)
-        return run_loop(case, t_end, loop.dt, loop.control_dt, options=options, progress=report, confirming=confirming)
+        progress = not compiled and report  # compiled, a run takes less time than a report
+        return run_loop(case, t_end, loop.dt, loop.control_dt, "default", options, progress, confirming)
     except SimulationError as error:
         if error.run is None or not len(error.run.t):
             raise
