@@ -37,7 +37,7 @@ from .run import Run
 from .wrenches import SWITCH_TOLERANCE
 
 CHUNK_STEPS = 1024  # steps per call of compiled code (milliseconds), between which interrupts and progress are handled
-LONGER_CHUNKS = 5  # factor for runs whose progress is not reported
+LONGER_CHUNKS = 2  # factor for runs whose progress is not reported
 CHUNK_NUMBERS = 2**20  # most numbers in the rows of a chunk, which also bounds the time of a large robot's steps
 PYTHON_CHUNK_STEPS = 64  # steps in Python between two progress reports
 FILLING = 1, 2, 4, 8, 16, 32, 0  # samples in Python between attempts to trace a law that fills its buffers

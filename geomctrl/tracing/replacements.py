@@ -61,7 +61,7 @@ class Replacements:
             self._watch_new_modules()
         if self._is_unchanged():
             return []
-        changed = []
+        changed, first = [], [*self._first]
         for k, (name, members) in enumerate(
             zip([*self._spaces, "code", "defaults", "bases"], self._read(), strict=True)
         ):
@@ -69,9 +69,10 @@ class Replacements:
                 others = self._replaced(name, self._first[k]) if name in self._spaces else members
                 if others is None:
                     self._first[k] = members
-                    self._find_numbers()
                 else:
                     changed.append((name, others))
+        if not all(map(is_, first, self._first)):
+            self._find_numbers()
         return changed
 
     def _replaced(self, name: str, first: list[Any]) -> list[Any] | None:
