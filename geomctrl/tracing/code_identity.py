@@ -207,6 +207,12 @@ def parts_of(x: Any) -> tuple[Any, ...] | None:
 
 
 @functools.lru_cache(maxsize=1024)
+def names_in_class(kind: type, members: int, without: frozenset[str]) -> frozenset[str]:
+    """Return the names of a class's own attributes but for special ones and others; members: their number, all told."""
+    return frozenset(name for name in vars(kind) if name[:2] != "__") - without
+
+
+@functools.lru_cache(maxsize=1024)
 def slots_of(kind: type) -> dict[str, types.MemberDescriptorType]:
     """Return the slots of a class and its bases by name; hidden ones are named with their class."""
     slots: dict[str, types.MemberDescriptorType] = {}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import abc
 import builtins
 import dataclasses
-import functools
 import operator
 import random
 import re
@@ -37,6 +36,7 @@ from geomctrl.tracing.code_identity import (
     is_own_function,
     is_pure_module,
     locate_use,
+    names_in_class,
     names_of,
     origin,
     parts_of,
@@ -61,6 +61,7 @@ REFUSED_ATTRIBUTES = {"__globals__", "__builtins__", "__subclasses__", "__code__
 CONTRACT_ATTRIBUTES = {  # attributes of a controller
     *("coriolis_matrix", "lyapunov", "allowance", "true_parameters", "reference", "robot", "group", "form", "q_d")
 }
+NOT_READ = frozenset(("start", "value"))  # attributes of the package's classes that no code of a law reads
 FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
 LIBRARY = (np.ufunc, np.dtype, type(np.where), re.Pattern, types.GenericAlias, type(Names.loaded),
            types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodWrapperType,
@@ -306,7 +307,7 @@ class ExternalState:
                 continue
             if cls.__module__.startswith("geomctrl."):  # a class of the package may call any of its attributes
                 self._package_classes.add(id(cls))
-                self._attributes |= _names_in_class(cls, len(vars(cls)))
+                self._attributes |= names_in_class(cls, len(vars(cls)), NOT_READ)
             elif id(cls) not in self._known and is_own_class(cls):
                 if "__del__" in vars(cls):
                     raise UntraceableError(f"{cls.__name__} has __del__, which copies of its objects would call too")
@@ -381,12 +382,6 @@ class ExternalState:
         self.signature.append((name, kind, len(xs)))
         for x in xs:
             self._visit(x, name)
-
-
-@functools.lru_cache(maxsize=1024)
-def _names_in_class(kind: type, members: int) -> frozenset[str]:
-    """Names of attributes that a class of the package may read: its own but for special ones. members: their number."""
-    return frozenset(name for name in vars(kind) if name[:2] != "__") - {"start", "value"}
 
 
 def _has_attributes(kind: type) -> bool:

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import FLOAT64
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.arrays import SymbolArray, entered, symbol_array
 from geomctrl.tracing.code_identity import (
@@ -260,15 +259,14 @@ class SymbolicCopies:
     def _array(self, x: np.ndarray, path: str) -> Any:
         if x.dtype.kind == "O":
             return self._unknown(x, path)
-        is_float = x.dtype == FLOAT64
-        if self.buffer is not None and is_float and path.lstrip(".") in self.buffers:
+        if self.buffer is not None and x.dtype == np.float64 and path.lstrip(".") in self.buffers:
             clone = symbol_array([self.buffer(k) for k in range(x.size)], x.shape)
             self._begin(x, clone, x.shape)
             self._written.append((clone, clone.view(np.ndarray).ravel().tolist()))
             self.is_copy(clone, x)
             return clone
-        if not is_float or self.constant or self.writable or x.size > MAX_SYMBOLIC_SIZE:
-            writable = self.writable and is_float and x.size <= MAX_SYMBOLIC_SIZE
+        if x.dtype != np.float64 or self.constant or self.writable or x.size > MAX_SYMBOLIC_SIZE:
+            writable = self.writable and x.dtype == np.float64 and x.size <= MAX_SYMBOLIC_SIZE
             clone = x.astype(object).view(SymbolArray) if writable else x.copy(order="K")
             clone = visible(clone) if self.symbolic else clone
             self._begin(x, clone, *array_signature(x))
