@@ -87,7 +87,7 @@ class AdaptiveSliding(ModelBased):
         diagonal = np.diag(self.Gamma)
         decoupled = np.array_equal(np.diag(diagonal), self.Gamma)  # products with a diagonal Gamma are elementwise
         self.minus_gamma = -diagonal if decoupled else None
-        self._inverse = None if decoupled else np.linalg.inv(self.Gamma)
+        self._inverse: Any = None if decoupled else np.linalg.inv(self.Gamma)
 
     @property
     def Gamma_inverse(self) -> np.ndarray:

@@ -134,10 +134,10 @@ class Comparison:
             if self.precision != "double":
                 self._require_agreement(samples)
                 samples = [x._replace(compiled=x.expected) for x in samples]
-            rows = np.array(compared)
-            steps = np.round(rows[:, 0] / dt)  # the last step may be shorter
-            asked = (steps % period == 0) & (np.abs(rows[:, 0] - steps * dt) < 1e-6 * dt) if period else True
-            samples = self.layout.with_stored(samples, rows[:, 1 + e.y :], asked)
+            stored = np.array(compared)
+            steps = np.round(stored[:, 0] / dt)  # the last step may be shorter
+            asked = (steps % period == 0) & (np.abs(stored[:, 0] - steps * dt) < 1e-6 * dt) if period else True
+            samples = self.layout.with_stored(samples, stored[:, 1 + e.y :], asked)
             self._require_agreement(samples, ROUNDING[self.precision])
 
     # --- one sample --------------------------------------------------------------------------------------------------
