@@ -112,6 +112,18 @@ def test_a_sampled_law_with_a_state_is_refused():
         testing.reach(slider(), Integrating(), BOX, 0.5, control_dt=0.1)
 
 
+def test_a_tube_ends_where_the_law_is_undefined_at_a_sample():
+    """At the second sample some masses are at q < 0, where the law has no value."""
+
+    def law(t, q, v, z):
+        return gc.Command(-np.sqrt(q) - 1.0)
+
+    tube = testing.reach(slider(), law, (np.array([0.1, -1.0]), np.array([0.2, 0.0])), 1.0, control_dt=0.25, pieces=1)
+    assert tube.until == 0.25
+    assert tube.stays("tau[0]", upper=0.0).status == "undecided"
+    assert np.isnan(tube._motions(32)[1][:, -1]).all()
+
+
 def sampled_motion(f, law, x, control_dt, samples):
     """(times, states) of equations by hand under a held law, 5 in each period."""
     times, states = [0.0], [x]

@@ -168,6 +168,8 @@ class LoopEquations:
                 with np.errstate(all="ignore"):
                     python = np.append(self.python_rates(now, state), self._python_signal(now, state))
             except Exception:  # the law may raise anything outside its domain
+                if np.isnan(row).any():
+                    continue  # no motion in either
                 python = np.full(len(row), np.nan)
             size = np.abs(python[np.isfinite(python)]).max(initial=1.0)
             with np.errstate(invalid="ignore"):

@@ -117,6 +117,8 @@ def _integrated(
     y = start
     for t, until in itertools.pairwise(sample_times(control_dt, end).tolist()):
         u = command(t, y)
+        if not np.isfinite(rates(t, y, u)).all():
+            break  # no motion from here; solve_ivp would not end
         inside = (times >= t) & ((times < until) | (until == end))
         grid = np.append(times[inside & (times < until)], until)
         solution = solve_ivp(lambda t, y, u=u: rates(t, y, u), (t, until), y, "DOP853", grid, rtol=rtol, atol=atol)
