@@ -24,6 +24,7 @@ from .requirements import on_symbols, require
 from .symbols import Condition, UntraceableError, binary, both, caller, invert, is_symbol, relation, unary, where
 
 MODULE = "scipy.spatial.transform"
+SYMBOLIC = "_symbolic"  # attribute of a constant rotation: the same on symbols
 SMALL = 1e-3  # angles up to this are computed by series [rad]
 GIMBAL = 1e-7  # scipy warns of gimbal lock up to this angle [rad]
 ORTHOGONAL = 1e-12, 1e-5  # largest error of the entries of M M^T off and on the diagonal, below which scipy keeps M
@@ -219,7 +220,7 @@ def of_quaternion(q: Any) -> SymbolicRotation:
 def constant_rotation(rotation: Any) -> Any:
     """A copy of one of scipy's rotations that is a SymbolicRotation while code runs with symbols."""
     constant = _constant_class(rotation_class())(rotation.as_quat(), normalize=False)
-    constant._symbolic = of_scipy(rotation)
+    setattr(constant, SYMBOLIC, of_scipy(rotation))
     return constant
 
 
@@ -232,16 +233,16 @@ def _constant_class(base: Any) -> Any:
 
     class ConstantRotation(base):
         def __getattribute__(self, name):
-            return getattr(own(self, "_symbolic"), name) if on_symbols() and name[0] != "_" else own(self, name)
+            return getattr(own(self, SYMBOLIC), name) if on_symbols() and name[0] != "_" else own(self, name)
 
         def __mul__(self, other):
-            return own(self, "_symbolic") * other if on_symbols() else base.__mul__(self, other)
+            return own(self, SYMBOLIC) * other if on_symbols() else base.__mul__(self, other)
 
         def __rmul__(self, other):
-            return other * own(self, "_symbolic") if on_symbols() else base.__mul__(other, self)
+            return other * own(self, SYMBOLIC) if on_symbols() else base.__mul__(other, self)
 
         def __pow__(self, n, modulus=None):
-            return own(self, "_symbolic") ** n if on_symbols() else base.__pow__(self, n, modulus)
+            return own(self, SYMBOLIC) ** n if on_symbols() else base.__pow__(self, n, modulus)
 
         def __reduce_ex__(self, protocol):
             return functools.partial(base, normalize=False), (base.as_quat(self),)

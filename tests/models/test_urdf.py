@@ -266,8 +266,8 @@ def test_meshes_looks_simulators_and_drives_are_never_read_nor_named():
         <contact><stiff/></contact><material name="m"/><sensor/><gazebo/><self_collision_checking/><!-- more -->"""
     extra = """<material name="m"/><gazebo><plugin name="${x}"/></gazebo><transmission><any/></transmission><sensor/>
         <ros2_control/><mujoco><compiler/></mujoco>"""
-    drives = """<calibration rising="up" any="2"/><safety_controller k_velocity="any"><any/></safety_controller><sensor/>
-        <limit effort="1" velocity="1" acceleration="3"/><dynamics damping="1" K="7000" D="1"/><gazebo/>"""
+    drives = """<calibration rising="up" any="2"/><safety_controller k_velocity="any"><any/></safety_controller>
+        <sensor/><limit effort="1" velocity="1" acceleration="3"/><dynamics damping="1" K="7000" D="1"/><gazebo/>"""
     text = urdf(extra, BASE, link(), joint(inside=drives), link("e"), joint("m", "fixed", "tip", "e", drives))
     text = text.replace('<robot name="r"', '<robot name="r" version="1.0"').replace("<child", "<?pi?><child")
     assert models.load_urdf(text.replace('<link name="base"/>', f'<link name="base">{looks}</link>')).nv == 1

@@ -70,8 +70,7 @@ OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity"
 NUMERICAL = ("arguments", "lie", "integrators", "mechanism", "terms", "papers", "robot", "constrained", "motion")
 CALLED = [f"geomctrl.{name}" for name in (*NUMERICAL, "control", "controllers")]  # packages that laws may call
 NOT_CALLED = ("compiled", "group_members", "loop", "loop_runner", "many", "side_by_side")  # by laws
-RUNNERS = tuple(f"geomctrl.control.{name}" for name in NOT_CALLED)
-REPLACEMENTS = Replacements(*CALLED, without=RUNNERS)
+REPLACEMENTS = Replacements(*CALLED, without=tuple(f"geomctrl.control.{name}" for name in NOT_CALLED))
 
 
 class ExternalState:

@@ -89,10 +89,10 @@ def _reach_of_the_rest(claim: Claim) -> np.ndarray | None:
     """The largest |x| of the undecided boxes of a claim, (2n,), if they all lie near the equilibrium."""
     if claim.status != UNDECIDED or claim.task is None or claim.outcome is None:
         return None
-    far = claim.task.box.far[0]
-    lo, hi = (x[:, : len(far)] for x in claim.outcome.left)
+    farthest = claim.task.box.far[0]
+    lo, hi = (x[:, : len(farthest)] for x in claim.outcome.left)
     reach = np.maximum(np.abs(lo), np.abs(hi)).max(0, initial=0.0)
-    return reach if len(lo) and (reach <= NEAR * far).all() else None
+    return reach if len(lo) and (reach <= NEAR * farthest).all() else None
 
 
 def _ended(outcome: BranchAndBound) -> str:
