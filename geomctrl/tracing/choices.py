@@ -70,7 +70,7 @@ def where_(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 
 def nonzero(a: Any) -> Any:
     """The indices of entries that are not zero: each entry is a branch."""
-    return np.nonzero(np.frompyfunc(bool, 1, 1)(entries(a)).astype(bool))
+    return np.nonzero(np.asarray(np.frompyfunc(bool, 1, 1)(entries(a)), bool))
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:

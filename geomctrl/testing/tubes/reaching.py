@@ -22,7 +22,6 @@ from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
 from geomctrl.testing.certificates.arguments import parameter_intervals
-from geomctrl.testing.certificates.quadratic import Boxes
 from geomctrl.testing.certificates.resuming import earlier_boxes
 from geomctrl.testing.certificates.running import pickled_request
 from geomctrl.testing.settings import checked_executor
@@ -128,12 +127,11 @@ def reach(
     lower, upper = np.append(lower, p_lo[uncertain]), np.append(upper, p_hi[uncertain])
     started, done, waiting = time.perf_counter(), [], [(lower, upper)]
     if isinstance(resume, (str, Path)):
-        whole = Boxes.of(lower[None], upper[None], len(lower))
-        task: Any = SimpleNamespace(box=whole, starts=whole)
-        boxes = earlier_boxes(resume, STATEMENT, task)
+        box: Any = SimpleNamespace(starts=(lower[None], upper[None]))
+        boxes = earlier_boxes(resume, STATEMENT, box)
         if boxes is None:
             raise ArgumentError(f"resume: expected a file of `Tube.save`, got {shown(resume)}")
-        waiting = list(zip(boxes.lo, boxes.hi))
+        waiting = list(zip(*boxes))
     elif resume is not None:
         done, waiting = _earlier(instance("resume", resume, Tube, "a Tube"), equations, lower, upper, t_end)
     checked_executor(executor)
