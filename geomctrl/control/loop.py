@@ -95,8 +95,9 @@ def simulate(
     -----
     KeyboardInterrupt (Ctrl-C), SystemExit and similar exceptions propagate unchanged. Their attribute `run` holds the
     samples up to the interruption. Controllers, references, plants and monitors receive read-only arrays. A law that
-    changes its attributes or globals belongs to one call at a time, and so do references, plants and monitors: threads
-    that call `simulate` need a copy each, and those that share one get an ArgumentError at the end of the run.
+    changes its attributes belongs to one call at a time, and so do plants and monitors: threads that call `simulate`
+    need a copy each, and those that share one get an ArgumentError at the end of the run. What is shared in another
+    way, such as a global or a reference of two laws, is not watched.
 
     Examples
     --------

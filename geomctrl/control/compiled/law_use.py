@@ -1,61 +1,62 @@
-"""Detects runs in two threads at the same time that use one object, although calls change it."""
+"""Detects two threads that use one law, plant or monitor at the same time, although calls change it."""
 
 from __future__ import annotations
 
 import functools
+import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
 from geomctrl.errors import ArgumentError
-from geomctrl.tracing.code_identity import MISSING, PLAIN
-from geomctrl.tracing.patched_numpy import members_replaced
+from geomctrl.tracing.code_identity import PLAIN
 
-from .containers import space_of
 from .contents import content, contents_of, difference
-from .symbolic_copies import SymbolicCopies
 
-Changed = Callable[[], bool]
+_lock = threading.Lock()
+_running: dict[int, list[_Use]] = {}  # by the id() of the object
 
 
 class _Use:
-    """The law, the plant and the monitors of a call of `simulate`, or those of `simulate_many`."""
+    """A law, a plant or a monitor in a call of `simulate` or `simulate_many`."""
 
-    def __init__(self, objects: Iterable[Any]):
-        self.objects = [*{id(x): x for x in objects}.values()]
-        self.thread, self.conflict = threading.get_ident(), ""
+    def __init__(self, used: Any):
+        self.used, self.thread = getattr(used, "__self__", used), threading.get_ident()
+        self.contents: list[tuple[Any, Any]] | None = None  # of the object when another thread began to use it
+        self.conflict = False
 
-    @functools.cached_property
-    def watched(self) -> dict[Any, tuple[str, Changed]]:
-        """What calls reach: its name, and a function that tells whether it has changed since."""
-        for _ in range(100):
-            with suppress(RuntimeError):  # the other thread changed a container at the same moment
-                return _watched(self.objects)
-        return {}
+    def begin(self) -> None:
+        uses = _running.setdefault(id(self.used), [])
+        if any(other.thread != self.thread for other in uses):
+            self._compare(uses)
+            contents = _contents(self.used)
+            for use in (*uses, self):
+                use.contents = contents
+        uses.append(self)
 
+    def end(self) -> None:
+        uses = _running.get(id(self.used), [])
+        try:
+            if self in uses:  # else interrupted before
+                self._compare(uses)
+        finally:
+            if self in uses:
+                uses.remove(self)
+            if not uses:
+                _running.pop(id(self.used), None)
+            elif len({use.thread for use in uses}) == 1:
+                for use in uses:
+                    use.contents = None
 
-_running: list[_Use] = []
-_shared: list[tuple[_Use, _Use, list[tuple[str, Changed]]]] = []  # what two uses in different threads have in common
-
-
-def _watched(objects: list[Any]) -> dict[Any, tuple[str, Changed]]:
-    names, reached = [], [*objects]
-    with suppress(Exception):  # code that is not compiled
-        copies = SymbolicCopies()
-        for x in objects:
-            copies.of(x)
-        names = copies.external_state.named
-        reached += (x for _, x, *_ in copies.external_state.held)
-    of_names = {(id(owner), name): (name, functools.partial(_renamed, *x)) for x in names for owner, name, _ in [x]}
-    contents = contents_of(*reached)
-    return of_names | {id(x): (type(x).__name__, functools.partial(_changed, x, old)) for x, old in contents}
-
-
-def _renamed(owner: Any, name: str, before: Any) -> bool:
-    return not _same(space_of(owner).get(name, MISSING), before)
+    def _compare(self, uses: list[_Use]) -> None:
+        """Record a conflict in all uses if the object has changed since two threads use it."""
+        contents = uses[0].contents
+        if contents is not None and any(_changed(x, before) for x, before in contents):
+            for use in uses:
+                use.conflict = True
 
 
 def _changed(x: Any, before: Any) -> bool:
@@ -71,48 +72,51 @@ def _is_cached(x: Any, name: Any) -> bool:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two values are one object, or equal constants."""
+    """Whether two values are one object; a thread that traces replaces arrays by views for a moment."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return (a.ctypes.data, a.shape, a.strides) == (b.ctypes.data, b.shape, b.strides)
     if isinstance(a, tuple) and type(a) is type(b) and len(a) == len(b):
         return all(map(_same, a, b))
     return a is b or (type(a) is type(b) and isinstance(a, PLAIN) and a == b)
 
 
-def _begin(use: _Use) -> None:
-    for other in _running:
-        if other.thread != use.thread:
-            common = [use.watched[key] for key in use.watched.keys() & other.watched.keys()]
-            _shared.append((use, other, common))
-    _running.append(use)
-
-
-def _end(use: _Use) -> None:
-    for pair in [x for x in _shared if use in x]:
-        _shared.remove(pair)
-        changed = next((name for name, has_changed in pair[2] if has_changed()), "")
-        for x in pair[:2]:
-            x.conflict = x.conflict or changed
-    if use in _running:  # else interrupted before
-        _running.remove(use)
+def _contents(used: Any) -> list[tuple[Any, Any]]:
+    for _ in range(100):
+        with suppress(RuntimeError):  # the other thread changed a container at the same moment
+            return contents_of(used)
+    return []
 
 
 @contextmanager
 def used_by_this_thread(objects: Iterable[Any]) -> Iterator[None]:
-    """Context of a call that runs these laws, plants and monitors.
+    """Context of a call that uses these laws, plants and monitors.
 
-    Raises ArgumentError at its end if another thread ran one of them, or something that these lead to, at the same time
-    and it changed meanwhile.
+    Raises ArgumentError at its end if another thread used one of them at the same time and it changed meanwhile.
     """
-    use = _Use(objects)
+    uses = [_Use(x) for x in {id(x): x for x in objects}.values()]
     try:
-        with members_replaced:  # not while another thread traces: it replaces members for a moment
-            _begin(use)
+        with _lock:
+            for use in uses:
+                use.begin()
         yield
     finally:
-        with members_replaced:
-            _end(use)
-    if use.conflict:
-        kinds = dict.fromkeys(type(getattr(x, "__self__", x)).__name__ for x in use.objects)
-        raise ArgumentError(
-            f"{', '.join(kinds)}: {use.conflict} changes during calls, and two threads used it at the same time: give"
-            " each call its own objects, such as copy.deepcopy(controller), or use simulate_many"
-        )
+        with _lock:
+            for use in uses:
+                use.end()
+    for use in uses:
+        if use.conflict:
+            raise ArgumentError(
+                f"{type(use.used).__name__} changes during its calls, and two threads used the same object at the same"
+                " time: give each call its own, such as copy.deepcopy(controller), or use simulate_many"
+            )
+
+
+def _forget() -> None:
+    """Other threads, and what they hold, are not in a child process."""
+    global _lock
+    _lock = threading.Lock()
+    _running.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
