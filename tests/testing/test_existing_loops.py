@@ -128,3 +128,14 @@ def test_a_law_that_needs_a_positive_number_is_refuted_where_it_is_not():
     certificate = certified(Positive(), SLIDER)
     assert certificate.status == "refuted", certificate
     assert certificate.counterexample.q[0] <= -0.99
+
+
+def test_a_reference_that_raises_at_some_times_is_named():
+    def reference(t):
+        if t > 1.0:
+            raise ValueError("beyond the end")
+        return 0.2 * np.sin(t) + np.zeros(2), 0.2 * np.cos(t) + np.zeros(2), -0.2 * np.sin(t) + np.zeros(2)
+
+    law = controllers.Passivity(ARM, reference, Lambda=2.0, K=3.0)
+    with pytest.raises(gc.ArgumentError, match=r"reference.*raises.*beyond the end"):
+        testing.certify_lyapunov(law, ARM, testing.Box(0.3, 0.6, times=(0.0, 5.0)), rate=1.0, offset=0.1, budget=10)

@@ -106,6 +106,22 @@ def test_arguments():
         testing.certify_barrier(barrier(), law_of(robot), robot, BOX, control_dt=0.01)
     with pytest.raises(ArgumentError, match="box"):
         testing.certify_barrier(barrier(), law_of(robot), robot, (-np.ones(3), np.ones(3)))
+    for period in (None, 0.01):
+        with pytest.raises(ArgumentError, match="QPInverseDynamics, which solves a quadratic program"):
+            testing.reach(robot, law_of(robot), BOX, 0.1, control_dt=period)
+
+
+def test_a_users_attributes_that_are_called_as_those_of_a_program_mean_nothing():
+    class Law:
+        program, acceleration = (1.0, 2.0), 3.0
+
+        def __call__(self, t, q, v, z):
+            return gc.Command(-v - 2.0 * q)
+
+    robot = link(20.0)
+    assert testing.reach(robot, Law(), ([0.1, 0.0], [0.11, 0.01]), 0.1)
+    result = testing.certify_barrier(lambda t, q, v, z, plant: 1.0 - q @ q - v @ v, Law(), robot, BOX)
+    assert not any("program" in claim.statement for claim in result.claims)
 
 
 def test_a_two_link_that_can_not_hold_its_weight_is_not_proved():

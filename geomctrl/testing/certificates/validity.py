@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.control.plant import Plant
+from geomctrl.errors import ArgumentError
 from geomctrl.tracing.derivatives import loads
 from geomctrl.tracing.proofs.enclosure import PARTIAL
 from geomctrl.tracing.proofs.identities import degree_in, identical
@@ -59,7 +60,12 @@ def compare_with_python(
         t = rng.uniform(box.p_lo[0, -1], box.p_hi[0, -1], STATES)
     q, v, a = e.q_d + x[:, : e.n], e.velocities(x), np.zeros((STATES, e.n))
     if desired is not None:  # x is the error
-        moving = [np.asarray(xs) for xs in zip(*(desired(float(now)) for now in t))]
+        try:
+            moving = [np.asarray(xs) for xs in zip(*(desired(float(now)) for now in t))]
+        except Exception as error:  # the reference may raise anything outside its domain
+            raise ArgumentError(
+                f"reference: expected q_d, v_d and a_d at all times, but it raises {error!r:.200}"
+            ) from error
         q, v, a = q + moving[0], v + moving[1], moving[2]
     torques = 0.5 * (box.p_lo[0] + box.p_hi[0])[e.robots.stop : len(e.parameters) - e.timed]
     p = np.tile(np.append(plant.robot.parameters.ravel(), torques), (STATES, 1))

@@ -220,7 +220,8 @@ class BarrierProblem:
 
     def __init__(self, barrier: Any, controller: Any, plant: Any, box: Any, parameters: Any, control_dt: Any = None):
         self.arguments = barrier, controller, plant, box, parameters, control_dt
-        if hasattr(controller, "_program_torques"):
+        self.is_program = hasattr(controller, "_program_torques")
+        if self.is_program:
             if control_dt is not None:
                 raise ArgumentError("control_dt: expected None for a law that solves a program")
             controller = controller._program_torques()
@@ -232,7 +233,8 @@ class BarrierProblem:
         self.p_lo, self.p_hi = parameter_intervals(parameters, self.plant.robot)
         nominal = self.plant.robot.parameters.ravel()
         uncertain = np.flatnonzero((self.p_hi > self.p_lo) | (self.p_lo != nominal))
-        self.equations = e = LoopEquations(controller, self.plant, uncertain, barrier, held=control_dt is not None)
+        held = control_dt is not None
+        self.equations = e = LoopEquations(controller, self.plant, uncertain, barrier, held, is_program=self.is_program)
         graph, h = e.loop.graph, e.signal
         _require_continuous(graph, h)
         limits, feasible = e.loop.extra.get("program", ([], []))
@@ -241,11 +243,11 @@ class BarrierProblem:
             raise UntraceableError("barrier, controller, plant: expected no dependence on time")
         self.at_rest = np.array([graph.nodes[graph.operand(x)][:2] == ("const", 0.0) for x in e.rates[: e.n]])
         _, _, z = e.loop.split(e.loop.y)
-        if feasible and degree_in(graph, h, {x.index for x in np.ravel(z)}):
+        if self.is_program and degree_in(graph, h, {x.index for x in np.ravel(z)}):
             raise ArgumentError("barrier: expected an h that does not depend on z, of a law that solves a program")
         self.rate = e.loop.along(h, pace=0.0)
-        self.rows, self.is_program = e.rows([h, self.rate, *limits, *e.rates[: e.n]]), bool(feasible)
-        self.feasible: Any = e.rows([h, *feasible]) if feasible else None
+        self.rows = e.rows([h, self.rate, *limits, *e.rates[: e.n]])
+        self.feasible: Any = e.rows([h, *feasible]) if self.is_program else None
         self.held = None if control_dt is None else self._held_rows()
         lower, upper = pair_of("box", box, (e.n - len(e.start()) * self.is_program,))
         if self.is_program:

@@ -47,16 +47,21 @@ class LoopEquations:
     """State y = (q, v, z), then the uncertain inertial parameters `uncertain` (indices), then time.
 
     signal: a further expression, one of SIGNALS. held: whether `held_rates` are needed, for a held command. control_dt:
-    period of samples; the state is then (q, v), and the held command follows it.
+    period of samples; the state is then (q, v), and the held command follows it. is_program: whether the controller is
+    the program of a law, whose accelerations are then inputs.
     """
 
     def __init__(
         self, controller: Any, plant: Plant, uncertain: np.ndarray, signal: Any = None, held: bool = False,
-        control_dt: float | None = None,
+        control_dt: float | None = None, is_program: bool = False,
     ):  # fmt: skip
+        if hasattr(controller, "_program_torques"):
+            raise ArgumentError(
+                f"controller: expected a law whose command is a formula, got {type(controller).__name__}, which solves"
+                " a quadratic program (certify_barrier takes such laws)"
+            )
         self.controller, self.plant, self.uncertain, self.control_dt = controller, plant, uncertain, control_dt
         self.held = held or control_dt is not None
-        is_program = hasattr(controller, "program")
         needs_trace = len(uncertain) or signal is not None or self.held
         extra = self._extra(signal, is_program) if needs_trace else None
         loop = self.loop = trace_closed_loop(apart(plant) if len(uncertain) or is_program else plant, controller, extra)
