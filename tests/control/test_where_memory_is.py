@@ -262,3 +262,261 @@ def test_memory_that_is_also_reached_by_a_name_is_refused():
     expected = run(TwoWays(COUNTER, in_a_rare_state), False)
     np.testing.assert_allclose(run(TwoWays(COUNTER, in_a_rare_state), True), expected, rtol=0.0, atol=1e-12)
     assert np.abs(expected - run(TwoWays({"n": 0.0}, in_a_rare_state), False)).max() > 1e-3
+
+
+def counter(initial=0.0):
+    n = initial
+
+    def up(x=0.1):
+        nonlocal n
+        n = n + x
+
+    return up, lambda: n
+
+
+def helper():
+    n = 0.0
+
+    def up():
+        nonlocal n
+        n += 0.1
+
+    def law(t, q, v, z):
+        up()
+        return gc.Command(n - q - v)
+
+    return law
+
+
+def as_default():
+    n = 0.0
+
+    def get():
+        return n
+
+    def law(t, q, v, z, *measured, g=get):
+        nonlocal n
+        n += 0.1
+        return gc.Command(g() - q - v)
+
+    return law
+
+
+def as_attribute():
+    n = 0.0
+
+    def get():
+        return n
+
+    def law(t, q, v, z):
+        nonlocal n
+        n += 0.1
+        return gc.Command(law.get() - q - v)
+
+    law.get = get
+    return law
+
+
+def three_deep():
+    n = np.zeros(2)
+
+    def outer():
+        def middle():
+            def inner(q):
+                nonlocal n
+                n = 0.9 * n + q
+
+            return inner
+
+        return middle
+
+    add = outer()()
+    return lambda t, q, v, z: add(q) or gc.Command(0.1 * n - q - v)
+
+
+def decorated():
+    def smooth(f):
+        last = None
+
+        @functools.wraps(f)
+        def g(x):
+            nonlocal last
+            last = f(x) if last is None else 0.5 * (f(x) + last)
+            return last
+
+        g.last = lambda: last
+        return g
+
+    torque = smooth(lambda q: -q)
+    return lambda t, q, v, z: gc.Command(torque(q) + 0.5 * torque.last() - v)
+
+
+def partials():
+    up, get = counter()
+    add = functools.partial(up, 0.1)
+    return lambda t, q, v, z: add() or up(0.01) or gc.Command(get() - q - v)
+
+
+def written_array():
+    total = np.zeros(2)
+
+    def add(q):
+        total[:] = 0.9 * total + q
+
+    return lambda t, q, v, z: add(q) or gc.Command(0.1 * total - q - v)
+
+
+def not_filled_yet():
+    def store(q):
+        nonlocal last
+        last = q.copy()
+
+    def law(t, q, v, z):
+        store(q)
+        return gc.Command(0.1 * last - q - v)
+
+    if law is None:
+        last = np.zeros(2)
+    return law
+
+
+class Resets:
+    def __init__(self):
+        n = 0.0
+
+        def step(x):
+            nonlocal n
+            n = 0.9 * n + x
+            return n
+
+        def reset():
+            nonlocal n
+            n = 0.0
+
+        self.step, self.reset = step, reset
+
+    def __call__(self, t, q, v, z):
+        if t > 0.15:
+            self.reset()
+        return gc.Command(self.step(q[0]) - q - v)
+
+
+class InAList:
+    def __init__(self):
+        self.both = [*counter()]
+
+    def __call__(self, t, q, v, z):
+        self.both[0](0.1)
+        return gc.Command(self.both[1]() - q - v)
+
+
+class Tracking:
+    """The law writes what its reference reads."""
+
+    def __init__(self):
+        self.up, get = counter()
+        self.reference = lambda t: (np.array([0.1 * get(), 0.0]), np.zeros(2), np.zeros(2))
+
+    def __call__(self, t, q, v, z):
+        self.up()
+        return gc.Command(self.reference(t)[0] - q - v)
+
+
+ONE_CELL = (helper, as_default, as_attribute, three_deep, decorated, partials, written_array, not_filled_yet)
+
+
+@pytest.mark.parametrize("make", [*ONE_CELL, Resets, InAList, Tracking])
+def test_functions_that_share_a_variable_see_each_others_changes(make):
+    laws = make(), make()
+    for _ in range(2):  # the second run starts with the memory of the first
+        np.testing.assert_allclose(run(laws[1], True), run(laws[0], False), rtol=0.0, atol=1e-12)
+
+
+class Counted(gc.monitors.Monitor):
+    name, description, limit = "count", "what the law has counted", np.inf
+
+    def __init__(self, get):
+        self.get = get
+
+    def start(self, plant, controller):
+        return True
+
+    def measure(self, sample):
+        return self.get()
+
+
+def test_a_monitor_reads_a_variable_that_the_law_changes():
+    def values(compiled):
+        up, get = counter()
+        options = gc.SimulationOptions(compiled=compiled)
+        law = lambda t, q, v, z: up() or gc.Command(-q - v)  # noqa: E731
+        return gc.simulate(ARM, law, [0.3, -0.2], [0, 0], 0.3, 1e-3, 1e-2, monitors=[Counted(get)], options=options)
+
+    found, expected = (values(compiled).monitors["count"].values for compiled in (True, False))
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12)
+    assert expected[-1] > 3.0
+
+
+GET = SET = None
+
+
+def by_a_global():
+    global GET
+    n = 0.0
+
+    def get():
+        return n
+
+    def law(t, q, v, z):
+        nonlocal n
+        n = 1.0 if 0.1 <= t < 0.2 else 0.0  # as at first in the end
+        return gc.Command(5.0 * GET() - q - v)
+
+    GET = get
+    return law
+
+
+def set_by_a_global():
+    global SET
+    SET, get = counter()
+    return lambda t, q, v, z: SET() or gc.Command(get() - q - v)
+
+
+def by_a_class():
+    up, get = counter()
+
+    class Reading:
+        def __init__(self):
+            self.up = up
+
+        def __call__(self, t, q, v, z):
+            self.up()
+            return gc.Command(get() - q - v)
+
+    return Reading()
+
+
+@pytest.mark.parametrize("make", [by_a_global, set_by_a_global, by_a_class])
+def test_a_variable_that_is_also_reached_by_a_name_is_refused_or_followed(make):
+    """Refused with the line of the change; "auto" takes Python then. Samples that do not change it are compiled."""
+    expected = run(make(), False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        np.testing.assert_allclose(run(make(), "auto"), expected, rtol=0.0, atol=1e-12)
+    if make is by_a_global:
+        np.testing.assert_allclose(run(make(), True), expected, rtol=0.0, atol=1e-12)
+    else:
+        with pytest.raises(UntraceableError, match=r"n changes during a call, in .*test_where_memory_is.py, line \d+"):
+            run(make(), True)
+
+
+def test_an_array_under_two_names_is_reported_as_such():
+    """The error about it is a ValueError, as that of an empty variable."""
+    total = np.zeros(2)
+
+    def add(q):
+        total[:] = 0.9 * total + q
+
+    law = Law(total, lambda m, t, q: add(q) or 0.1 * m)
+    with pytest.raises(UntraceableError, match="changes under another name too: copy it"):
+        run(law, True)

@@ -11,7 +11,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.tracing.code_identity import attributes_of, in_cell, is_own_class, is_own_function, set_attributes
+from geomctrl.tracing.code_identity import (
+    MISSING,
+    attributes_of,
+    in_cell,
+    is_own_class,
+    is_own_function,
+    set_attributes,
+)
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .containers import underlying
@@ -72,7 +79,8 @@ def changes(filled: Filled, kinds: Iterable[type], shared: Set[int]) -> Iterator
                 " __init__, or return logged data as a signal"
             )
         for key in now:
-            yield from changed_leaves(f"{path}[{key!r}]" if items else f"{path}.{key}", before[key], now[key], contents)
+            place = f"{path}[{key!r}]" if items else f"{path}.{key}".rstrip(".")
+            yield from changed_leaves(place, before[key], now[key], contents)
 
 
 def content(x: Any) -> dict[Any, Any]:
@@ -83,8 +91,8 @@ def content(x: Any) -> dict[Any, Any]:
         return dict.fromkeys(x)
     if issubclass(type(x), (list, deque)):
         return dict(enumerate(x))
-    if issubclass(type(x), types.FunctionType):
-        return {name: in_cell(cell) for name, cell in zip(x.__code__.co_freevars, x.__closure__ or ())}
+    if type(x) is types.CellType:
+        return {} if (contents := in_cell(x)) is MISSING else {"": contents}
     return attributes_of(x)
 
 
@@ -99,7 +107,7 @@ def difference(clone: Any, before: Any) -> str | None:
     else:
         now = content(clone)
         same = not _other_keys(clone, now, before) and all(_is_same(now[name], before[name]) for name in now)
-        if not same and not issubclass(type(clone), (list, dict, deque, set)):
+        if not same and not issubclass(type(clone), (list, dict, deque, set, types.CellType)):
             return "." + next(n for n in [*before, *now] if now.get(n, now) is not before.get(n, before))
     return None if same else ""
 
@@ -119,8 +127,8 @@ def _is_same(a: Any, b: Any) -> bool:
 def contents_of(*objects: Any) -> list[tuple[Any, Any]]:
     """These objects and all that they lead to, each with its contents.
 
-    Lists, tuples, dicts, deques, arrays, random generators, objects of users' and controllers' classes, closures and
-    attributes of users' functions are followed; robots never change.
+    Lists, tuples, dicts, deques, arrays, random generators, objects of users' and controllers' classes, closure cells
+    and attributes of users' functions are followed; robots never change.
     """
     contents: list[tuple[Any, Any]] = []
     seen: dict[int, Any] = {}
@@ -145,9 +153,8 @@ def contents_of(*objects: Any) -> list[tuple[Any, Any]]:
             ahead.append(underlying(x))
         elif issubclass(kind, types.FunctionType):
             if is_own_function(x):
-                contents.append((x, before := content(x)))
-                ahead += x.__dict__, *before.values()
-        elif issubclass(kind, (list, dict, deque, set)) or is_own_class(kind):
+                ahead += x.__dict__, *(x.__closure__ or ())
+        elif issubclass(kind, (list, dict, deque, set, types.CellType)) or is_own_class(kind):
             contents.append((x, before := content(x)))
             ahead += before.values()
     return contents
@@ -176,10 +183,10 @@ def put_back(clone: Any, before: Any) -> None:
     elif issubclass(type(clone), (list, deque)):
         clone.clear()
         clone.extend(before.values())
-    elif issubclass(type(clone), types.FunctionType):
-        for name, cell in zip(clone.__code__.co_freevars, clone.__closure__ or ()):
-            if in_cell(cell) is not before[name]:
-                cell.cell_contents = before[name]
+    elif type(clone) is types.CellType:
+        del clone.cell_contents
+        if before:
+            clone.cell_contents = before[""]
     elif issubclass(type(clone), (dict, set)):
         clone.clear()
         clone.update(before)

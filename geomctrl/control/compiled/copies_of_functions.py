@@ -1,4 +1,4 @@
-"""Symbolic copies of functions: their closures, default arguments and attributes; of methods and partial functions."""
+"""Symbolic copies of functions: their closure cells, default arguments and attributes; of methods and partial functions."""
 
 from __future__ import annotations
 
@@ -6,26 +6,43 @@ import functools
 import types
 from typing import Any
 
-from geomctrl.tracing.code_identity import identity, is_own_function
-from geomctrl.tracing.rebinding import empty_cells, rebind
+from geomctrl.tracing.code_identity import MISSING, identity, in_cell, is_own_function
+from geomctrl.tracing.rebinding import rebind
 
 
 def copy_of_function(copies: Any, x: types.FunctionType, path: str) -> Any:
-    """A copy of a user's function; a function without data is not copied."""
+    """A copy of a user's function; a function without data is not copied. Functions with one cell share its copy."""
     copies._roots.append((x, path))
     if not is_own_function(x) or not (x.__closure__ or x.__defaults__ or x.__kwdefaults__ or x.__dict__):
         return copies._opaque(x, path)
     copies._copied_functions.append(x)
-    cells = empty_cells(x)
-    clone = copies._begin(x, rebind(x, closure=cells), identity(x.__code__))
+    new = {
+        name: (cell, _empty_copy(copies, cell))
+        for name, cell in zip(x.__code__.co_freevars, x.__closure__ or ())
+        if id(cell) not in copies._copies
+    }
+    numbers, cells = zip(*(copies._copies[id(cell)] for cell in x.__closure__)) if x.__closure__ else ((), ())
+    clone = copies._begin(x, rebind(x, closure=cells), identity(x.__code__), numbers)
     clone.__defaults__ = copies.of(x.__defaults__, f"{path}.__defaults__")
     clone.__kwdefaults__ = copies.of(x.__kwdefaults__, f"{path}.__kwdefaults__")
-    for name, cell, original in zip(x.__code__.co_freevars, cells, x.__closure__ or ()):
-        try:
-            cell.cell_contents = copies.of(original.cell_contents, f"{path}.{name}")
-        except ValueError:  # empty cell
-            continue
+    for name, (cell, empty) in new.items():
+        _fill(copies, empty, cell, f"{path}.{name}")
     _copy_attributes(copies, clone, x, path)
+    return clone
+
+
+def copy_of_cell(copies: Any, x: types.CellType, path: str) -> types.CellType:
+    """A copy of a closure cell that is itself an attribute."""
+    return _fill(copies, _empty_copy(copies, x), x, path)
+
+
+def _empty_copy(copies: Any, x: types.CellType) -> types.CellType:
+    return copies._begin(x, types.CellType(), in_cell(x) is MISSING)
+
+
+def _fill(copies: Any, clone: types.CellType, x: types.CellType, path: str) -> types.CellType:
+    if (contents := in_cell(x)) is not MISSING:
+        clone.cell_contents = copies.of(contents, path)
     return copies._done(clone, path)
 
 

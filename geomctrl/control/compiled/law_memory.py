@@ -48,6 +48,7 @@ from geomctrl.tracing.symbols import (
 
 from .containers import is_named_tuple, underlying
 
+ASSIGNED = "STORE_GLOBAL", "STORE_DEREF"  # instructions that assign to a global or to a variable of a closure
 MAX_VALUES = 64  # non-numeric values per attribute
 STEP = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")
 DTYPES = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool))  # supported arrays
@@ -354,12 +355,12 @@ def line_of_change(path: str, kinds: Iterable[Any]) -> str:
     lines: dict[str, str] = {}
     for kind in kinds:
         members = vars(kind).values() if isinstance(kind, type) else (kind,)
-        for f in members if names and not kind.__module__.startswith("geomctrl.") else ():
+        for f in members if names and not f"{kind.__module__}".startswith("geomctrl.") else ():
             code = getattr(f, "__code__", None)
             if code is None or f.__name__ == "__init__" or not is_own_function(f):
                 continue
             for i in dis.get_instructions(code):
-                is_use = i.argval == names[-1] and ("ATTR" in i.opname or i.opname == "STORE_GLOBAL")
+                is_use = i.argval == names[-1] and ("ATTR" in i.opname or i.opname in ASSIGNED)
                 if is_use and i.positions is not None:
                     lines.setdefault(i.opname, f", in {code.co_filename}, line {i.positions.lineno}")
-    return lines.get("STORE_ATTR") or lines.get("STORE_GLOBAL") or next(iter(lines.values()), "")
+    return next((lines[name] for name in ("STORE_ATTR", *ASSIGNED) if name in lines), next(iter(lines.values()), ""))

@@ -48,7 +48,7 @@ from .containers import (
     underlying,
 )
 from .contents import ADVICE, LAW, SideEffectError, content, difference, put_back, require_overwritten
-from .copies_of_functions import copy_of_function, copy_of_method, copy_of_partial
+from .copies_of_functions import copy_of_cell, copy_of_function, copy_of_method, copy_of_partial
 from .external_state import LIBRARY, MAX_THINGS, PRINTED, ExternalState
 from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
 from .robot_numbers import copy_of_robot
@@ -124,7 +124,12 @@ class SymbolicCopies:
         require_overwritten([*self.traced, *contents], min(self.buffers, default=""), self.kinds, self.advice)
 
     def _line_of_change(self, place: str) -> str:
-        return line_of_change(place, [*self.kinds, *(x for x, _ in self._roots if type(x) is types.FunctionType)])
+        return line_of_change(place, self.code)
+
+    @functools.cached_property
+    def code(self) -> list[Any]:
+        """The classes of copied objects, and the functions that the code reaches."""
+        return [*self.kinds, *(x for x in self.external_state.reached if type(x) is types.FunctionType)]
 
     @property
     def external_state(self) -> ExternalState:
@@ -138,9 +143,10 @@ class SymbolicCopies:
 
     @functools.cached_property
     def shared(self) -> set[int]:
-        """The copies, by id, of objects that code also reaches by a name."""
-        reached = self.external_state.reached
-        ids, owners = set(map(id, reached)), [id(owner_of(x)) for x in reached if isinstance(x, np.ndarray)]
+        """The copies, by id, of objects and closure cells that code also reaches by a name."""
+        outside = self.external_state
+        ids = {id(x) for x in outside.reached} | {id(x) for _, x, *_ in outside.held}
+        owners = [id(owner_of(x)) for x in outside.reached if isinstance(x, np.ndarray)]
         views = [y for owner in owners for y in self._owners.get(owner, ())]
         return {id(clone) for number, (_, clone) in self._copies.items() if number in ids} | set(map(id, views))
 
@@ -406,6 +412,7 @@ MAKERS: dict[type, Callable[[SymbolicCopies, Any, str], Any]] = {
     tuple: SymbolicCopies._tuple,
     frozenset: SymbolicCopies._frozenset,
     types.FunctionType: copy_of_function,
+    types.CellType: copy_of_cell,
     types.MethodType: copy_of_method,
     functools.partial: copy_of_partial,
     types.MappingProxyType: SymbolicCopies._proxy,

@@ -224,7 +224,7 @@ class LoopTrace(TraceOfMonitors):
             except UnsupportedMemoryError as error:
                 path = str(error).partition(" ")[0]
                 owner = "" if path.startswith(LAW) else LAW
-                refused.append(UntraceableError(f"{owner}{error}{line_of_change(path, self.copies.kinds)}"))
+                refused.append(UntraceableError(f"{owner}{error}{line_of_change(path, self.copies.code)}"))
                 raise refused[-1] from None
 
         try:
@@ -247,7 +247,7 @@ class LoopTrace(TraceOfMonitors):
     def _remembered(self) -> dict[str, list[Any]]:
         """The numbers of the law's memory after a call."""
         memory, grows = self.law_memory, False
-        for path, x, another in changes(self.copies.filled, self.copies.kinds, self.copies.shared):
+        for path, x, another in changes(self.copies.filled, self.copies.code, self.copies.shared):
             own = path.removeprefix(LAW)
             cell = self.grown.get(own) or memory.cells.get(own)
             values = [] if isinstance(x, (list, tuple, dict, deque)) else [x]
@@ -257,7 +257,7 @@ class LoopTrace(TraceOfMonitors):
                 try:
                     cell = cell.with_value(path, value, own in self.choices)
                 except MemoryLengthError as error:
-                    raise MemoryLengthError(f"{error}{line_of_change(path, self.copies.kinds)}") from None
+                    raise MemoryLengthError(f"{error}{line_of_change(path, self.copies.code)}") from None
             self.grown[own] = replace(cell, replaced=cell.replaced or (another and not is_symbol(x)))
             grows = grows or memory.cells.get(own) != self.grown[own]
         if grows:
