@@ -1,4 +1,4 @@
-"""Symbolic copies of functions: their closure cells, default arguments and attributes; of methods and partial functions."""
+"""Symbolic copies of functions, methods and partial functions: closure cells, default arguments and attributes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 from geomctrl.tracing.code_identity import MISSING, identity, in_cell, is_own_function
 from geomctrl.tracing.rebinding import rebind
+
+from .external_state import PRINTED
 
 
 def copy_of_function(copies: Any, x: types.FunctionType, path: str) -> Any:
@@ -60,6 +62,14 @@ def copy_of_partial(copies: Any, x: functools.partial, path: str) -> Any:
     copies._done(clone.keywords, f"{path}.keywords")
     _copy_attributes(copies, clone, x, path)
     return clone
+
+
+def copy_of_named(copies: Any, x: Any, path: str) -> Any:
+    """A class, module or built-in function, which `ExternalState` follows instead of a copy."""
+    if any(x is y for y in PRINTED):
+        return copies._unknown(x, path)
+    copies._roots.append((x, path.lstrip(".")))
+    return copies._opaque(x, path)
 
 
 def _copy_attributes(copies: Any, clone: Any, x: Any, path: str) -> None:

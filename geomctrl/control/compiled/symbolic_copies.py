@@ -48,8 +48,8 @@ from .containers import (
     underlying,
 )
 from .contents import ADVICE, LAW, SideEffectError, content, difference, put_back, require_overwritten
-from .copies_of_functions import copy_of_cell, copy_of_function, copy_of_method, copy_of_partial
-from .external_state import LIBRARY, MAX_THINGS, PRINTED, ExternalState
+from .copies_of_functions import copy_of_cell, copy_of_function, copy_of_method, copy_of_named, copy_of_partial
+from .external_state import LIBRARY, MAX_THINGS, ExternalState
 from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
 from .robot_numbers import copy_of_robot
 
@@ -119,12 +119,9 @@ class SymbolicCopies:
         self.reset(remembering)
         if place := place or self._changed:
             advice = ADVICE.get(place.replace(" ", ".").partition(".")[0], self.advice)
-            raise SideEffectError(place, f"{place} changes during a call{self._line_of_change(place)}: {advice}")
+            raise SideEffectError(place, f"{place} changes during a call{line_of_change(place, self.code)}: {advice}")
         contents = [(x.graph, [y.index for y in self._overwriting]) for x in self._overwriting[:1]]
         require_overwritten([*self.traced, *contents], min(self.buffers, default=""), self.kinds, self.advice)
-
-    def _line_of_change(self, place: str) -> str:
-        return line_of_change(place, self.code)
 
     @functools.cached_property
     def code(self) -> list[Any]:
@@ -390,12 +387,6 @@ class SymbolicCopies:
         self.signature.append(identity(x))
         return replacement_of(x) if self.symbolic else x
 
-    def _root(self, x: Any, path: str) -> Any:
-        if any(x is y for y in PRINTED):
-            return self._unknown(x, path)
-        self._roots.append((x, path.lstrip(".")))
-        return self._opaque(x, path)
-
     def _unknown(self, x: Any, path: str) -> Any:
         return self._begin(x, UntraceableAttribute(path, type(x)))
 
@@ -418,5 +409,5 @@ MAKERS: dict[type, Callable[[SymbolicCopies, Any, str], Any]] = {
     types.MappingProxyType: SymbolicCopies._proxy,
     np.random.Generator: SymbolicCopies._generator,
     **dict.fromkeys((dict, defaultdict, OrderedDict, Counter), SymbolicCopies._dict),
-    **dict.fromkeys((type, types.ModuleType, types.BuiltinFunctionType, type(np.where)), SymbolicCopies._root),
+    **dict.fromkeys((type, types.ModuleType, types.BuiltinFunctionType, type(np.where)), copy_of_named),
 }
