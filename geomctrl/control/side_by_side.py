@@ -22,7 +22,9 @@ from geomctrl.tracing.untraceable import UntraceableError
 from .compiled.choice import FittedTrace
 from .compiled.comparison import SIDE_BY_SIDE, WHOLE, Comparison, Extent
 from .compiled.external_state import REPLACEMENTS
+from .compiled.law_memory import holders
 from .compiled.law_use import used_by_this_thread
+from .compiled.loop_parts import law_of
 from .compiled.machine import SAMPLE, STEP, Machine, turn
 from .compiled.traced_loop import TracedLoop
 from .group_members import alone, completed, in_python, run_of, trace_of
@@ -63,8 +65,9 @@ def to_end(
 
     def continue_run(group: list[_StartedRunner]) -> None:
         traced = group[0].traced
-        laws = {id(runners[x.number].loop.controller) for x in group}
-        shared = traced is not None and bool(traced.law_memory.cells) and len(laws) < len(group)  # they share a memory
+        cells = {} if traced is None else traced.law_memory.cells
+        held = [holders(law_of(runners[x.number].loop), cells) for x in group] if cells else []
+        shared = len(set().union(*held)) < sum(map(len, held))  # what one law writes, another reads
         if traced is not None and len(group) > MAX_SEQUENTIAL and not shared:
             first = id(traced) not in compared
             compared.add(id(traced))

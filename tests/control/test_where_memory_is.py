@@ -520,3 +520,49 @@ def test_an_array_under_two_names_is_reported_as_such():
     law = Law(total, lambda m, t, q: add(q) or 0.1 * m)
     with pytest.raises(UntraceableError, match="changes under another name too: copy it"):
         run(law, True)
+
+
+def laws_with_one_variable(count):
+    n = 0.0
+
+    def law_of(gain):
+        def law(t, q, v, z):
+            nonlocal n
+            n = 0.9 * n + q[0]
+            return gc.Command(n - gain * q - v)
+
+        return law
+
+    return [law_of(1.0 + k) for k in range(count)]
+
+
+def laws_with_one_array(count):
+    total = np.zeros(2)
+
+    def step(m, t, q):
+        m["array"][:] = 0.9 * m["array"] + q
+        return m["gain"] * m["array"]
+
+    return [Law({"array": total, "gain": 0.1 * k}, step) for k in range(count)]
+
+
+def laws_with_one_list(count):
+    numbers = [0.0]
+
+    def step(m, t, q):
+        m[0][0] += 0.1
+        return m[1] * m[0][0] * q
+
+    return [Law((numbers, 0.1 * k), step) for k in range(count)]
+
+
+@pytest.mark.parametrize("make", [laws_with_one_variable, laws_with_one_array, laws_with_one_list])
+def test_laws_that_share_their_memory_run_one_after_the_other(make):
+    def runs(compiled):
+        options = gc.SimulationOptions(compiled=compiled)
+        several = gc.simulate_many(ARM, make(5), [0.3, -0.2], [0, 0.1], 0.3, 1e-3, 1e-2, monitors=None, options=options)
+        return [x.q for x in several]
+
+    np.testing.assert_allclose(runs(True), expected := runs(False), rtol=0.0, atol=1e-12)
+    alone = [run(make(k + 1)[-1], False) for k in range(5)]
+    assert np.abs(np.array(expected) - alone).max() > 1e-3

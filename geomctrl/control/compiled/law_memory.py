@@ -46,7 +46,7 @@ from geomctrl.tracing.symbols import (
     with_kind,
 )
 
-from .containers import is_named_tuple, underlying
+from .containers import is_named_tuple, owner_of, underlying
 
 ASSIGNED = "STORE_GLOBAL", "STORE_DEREF"  # instructions that assign to a global or to a variable of a closure
 MAX_VALUES = 64  # non-numeric values per attribute
@@ -243,9 +243,12 @@ def _entry(x: Any, attribute: bool, key: Any) -> Any:
         if not isinstance(x, (list, tuple, deque, dict)) or is_named_tuple(x):  # a path of another law of this class
             raise KeyError(key)
         return x[key]
-    if isinstance(x, types.FunctionType) and key in x.__code__.co_freevars:
-        return x.__closure__[x.__code__.co_freevars.index(key)].cell_contents  # pyright: ignore[reportOptionalSubscript]
-    return getattr(x, key)
+    return getattr(x, key) if (cell := _closure_cell(x, key)) is None else cell.cell_contents
+
+
+def _closure_cell(x: Any, name: str) -> types.CellType | None:
+    names = x.__code__.co_freevars if isinstance(x, types.FunctionType) else ()
+    return x.__closure__[names.index(name)] if name in names else None
 
 
 def value_at(root: Any, path: str) -> Any:
@@ -253,6 +256,20 @@ def value_at(root: Any, path: str) -> Any:
     for step in _steps(path):
         root = _entry(root, *step)
     return root
+
+
+def holders(root: Any, cells: Mapping[str, Cell]) -> set[int]:
+    """The objects, closure cells and arrays, by id, in which a law keeps its memory."""
+    found = set()
+    for path, cell in cells.items():
+        x = holder = root
+        for attribute, key in _steps(path):
+            owner = underlying(x)
+            if not isinstance(owner, tuple):
+                holder = _closure_cell(owner, key) or owner
+            x = _entry(owner, attribute, key)
+        found.add(id(owner_of(x) if isinstance(x, np.ndarray) and not cell.replaced else holder))
+    return found
 
 
 def put_at(root: Any, path: str, value: Any) -> None:
@@ -271,8 +288,8 @@ def _with(x: Any, steps: list[tuple[bool, Any]], value: Any) -> Any:
         return x
     if isinstance(owner, tuple):
         return owner._replace(**{key: part}) if attribute else (*owner[:key], part, *owner[key + 1 :])  # pyright: ignore[reportAttributeAccessIssue]
-    if isinstance(owner, types.FunctionType) and key in owner.__code__.co_freevars:
-        owner.__closure__[owner.__code__.co_freevars.index(key)].cell_contents = part  # pyright: ignore[reportOptionalSubscript]
+    if (cell := _closure_cell(owner, key)) is not None:
+        cell.cell_contents = part
     elif attribute:
         object.__setattr__(owner, key, part)
     else:
