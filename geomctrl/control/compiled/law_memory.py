@@ -247,8 +247,8 @@ def _entry(x: Any, attribute: bool, key: Any) -> Any:
 
 
 def _closure_cell(x: Any, name: str) -> types.CellType | None:
-    names = x.__code__.co_freevars if isinstance(x, types.FunctionType) else ()
-    return x.__closure__[names.index(name)] if name in names else None
+    cells = zip(x.__code__.co_freevars, x.__closure__ or ()) if isinstance(x, types.FunctionType) else ()
+    return dict(cells).get(name)
 
 
 def value_at(root: Any, path: str) -> Any:
@@ -260,7 +260,7 @@ def value_at(root: Any, path: str) -> Any:
 
 def holders(root: Any, cells: Mapping[str, Cell]) -> set[int]:
     """The objects, closure cells and arrays, by id, in which a law keeps its memory."""
-    found = set()
+    ids = set()
     for path, cell in cells.items():
         x = holder = root
         for attribute, key in _steps(path):
@@ -268,8 +268,8 @@ def holders(root: Any, cells: Mapping[str, Cell]) -> set[int]:
             if not isinstance(owner, tuple):
                 holder = _closure_cell(owner, key) or owner
             x = _entry(owner, attribute, key)
-        found.add(id(owner_of(x) if isinstance(x, np.ndarray) and not cell.replaced else holder))
-    return found
+        ids.add(id(owner_of(x) if isinstance(x, np.ndarray) and not cell.replaced else holder))
+    return ids
 
 
 def put_at(root: Any, path: str, value: Any) -> None:
