@@ -22,7 +22,7 @@ from geomctrl.tracing.code_identity import (
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .containers import underlying
-from .law_memory import MemoryLengthError, changed_leaves, length_or_order, line_of_change
+from .law_memory import MemoryLengthError, changed_leaves, length_or_order, line_of_change, place_of
 
 LAW = "controller"  # path of the loop's law
 
@@ -79,7 +79,7 @@ def changes(filled: Filled, kinds: Iterable[type], shared: Set[int]) -> Iterator
                 " __init__, or return logged data as a signal"
             )
         for key in now:
-            place = f"{path}[{key!r}]" if items else f"{path}.{key}".rstrip(".")
+            place = place_of(path, key, items) if items or key else path  # the value in a cell has no name
             yield from changed_leaves(place, before[key], now[key], contents)
 
 

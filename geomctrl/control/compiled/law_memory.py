@@ -17,7 +17,6 @@ import enum
 import math
 import re
 import types
-from ast import literal_eval
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -50,7 +49,8 @@ from .containers import is_named_tuple, owner_of, underlying
 
 ASSIGNED = "STORE_GLOBAL", "STORE_DEREF"  # instructions that assign to a global or to a variable of a closure
 MAX_VALUES = 64  # non-numeric values per attribute
-STEP = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")
+NAME = re.compile(r"\.([^.\[]+)")  # a step of a path to an attribute
+INDEX = re.compile(r"\[(\d+)\]")
 DTYPES = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool))  # supported arrays
 ROTATION = np.dtype([("quaternion", float, 4)])  # of a rotation of scipy
 
@@ -232,9 +232,40 @@ def _number_of_kind(kind: Any) -> Any:
     return where(kind.condition, _number_of_kind(kind.yes), _number_of_kind(kind.no))
 
 
-def _steps(path: str) -> list[tuple[bool, Any]]:
-    """The steps from the root to a path: (whether an attribute, its name or key)."""
-    return [(bool(m[1]), m[1] or literal_eval(m[2])) for m in STEP.finditer(path)]
+def place_of(path: str, key: Any, item: bool) -> str:
+    """The path of an item of a container, or of an attribute, of the object at a path."""
+    if not item and not key.isidentifier():  # vars(law)["a.b"]
+        path, item = f"{path}.__dict__", True
+    return f"{path}[{key!r}]" if item else f"{path}.{key}"
+
+
+def _walked(x: Any, path: str) -> tuple[list[tuple[bool, Any]], Any]:
+    """The steps from an object to a path, (whether an attribute, its name or key), and the value there.
+
+    A key of a dict is found by its text, because not every text can be read back: <Mode.A: 1>, nan.
+    """
+    steps: list[tuple[bool, Any]] = []
+    while path:
+        owner, step = underlying(x), NAME.match(path)
+        if step is None and isinstance(owner, dict):
+            key, text = _key(owner, path)
+        elif (step := step or INDEX.match(path)) is not None:
+            key, text = step[1] if path[0] == "." else int(step[1]), step[0]
+        else:  # a path of another law of this class
+            raise KeyError(path)
+        steps.append((path[0] == ".", key))
+        x, path = _entry(owner, *steps[-1]), path[len(text) :]
+    return steps, x
+
+
+def _key(x: dict, path: str) -> tuple[Any, str]:
+    """The key of a dict with which a path begins, and its text."""
+    found = [(key, text) for key in x if path.startswith(text := place_of("", key, True))]
+    if len(found) > 1:
+        raise UntraceableError(f"different keys of a dict of the law have the text {found[0][1]}: rename one of them")
+    if not found:
+        raise KeyError(path)
+    return found[0]
 
 
 def _entry(x: Any, attribute: bool, key: Any) -> Any:
@@ -253,9 +284,7 @@ def _closure_cell(x: Any, name: str) -> types.CellType | None:
 
 def value_at(root: Any, path: str) -> Any:
     """The value of a root at a path."""
-    for step in _steps(path):
-        root = _entry(root, *step)
-    return root
+    return _walked(root, path)[1]
 
 
 def holders(root: Any, cells: Mapping[str, Cell]) -> set[int]:
@@ -274,7 +303,7 @@ def holders(root: Any, cells: Mapping[str, Cell]) -> set[int]:
 
 def put_at(root: Any, path: str, value: Any) -> None:
     """Set the value of a root at a path; tuples in between are created again."""
-    _with(root, _steps(path), value)
+    _with(root, _walked(root, path)[0], value)
 
 
 def _with(x: Any, steps: list[tuple[bool, Any]], value: Any) -> Any:
@@ -327,7 +356,7 @@ def changed_leaves(path: str, before: Any, now: Any, contents: Mapping[int, Any]
             )
         yield path, now, True
         for key in new:
-            place = f"{path}.{key}" if is_named_tuple(now) else f"{path}[{key!r}]"
+            place = place_of(path, key, not is_named_tuple(now))
             yield from changed_leaves(place, old[key], new[key], contents)
     elif isinstance(now, OTHERS) or (isinstance(before, OTHERS) and type(before) is not kind):
         raise UntraceableError(
@@ -368,7 +397,7 @@ def covering(cells: Mapping[str, Cell], controller: Any) -> dict[str, Cell]:
 
 def line_of_change(path: str, kinds: Iterable[Any]) -> str:
     """Text ", in FILE, line N" where a user's class or function writes the last name of a path; "" if unknown."""
-    names = re.findall(r"(?:^|\.)(\w+)", path)
+    names = re.findall(r"(?:^|\.)(\w+)", re.sub(r"\.__dict__\b|\[[^]]*]?", "", path))
     lines: dict[str, str] = {}
     for kind in kinds:
         members = vars(kind).values() if isinstance(kind, type) else (kind,)

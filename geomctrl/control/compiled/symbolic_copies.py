@@ -49,8 +49,8 @@ from .containers import (
 )
 from .contents import ADVICE, LAW, SideEffectError, content, difference, put_back, require_overwritten
 from .copies_of_functions import copy_of_cell, copy_of_function, copy_of_method, copy_of_named, copy_of_partial
-from .external_state import LIBRARY, MAX_THINGS, ExternalState
-from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
+from .external_state import LIBRARY, MAX_THINGS, PRINTED, ExternalState
+from .law_memory import Cell, LawMemory, line_of_change, place_of, put_at, value_at
 from .robot_numbers import copy_of_robot
 
 CONTAINERS = {list, tuple, dict, deque}
@@ -337,7 +337,7 @@ class SymbolicCopies:
         if kind is defaultdict:
             clone.default_factory = self.of(x.default_factory, f"{path}.default_factory")
         for key, value in x.items():
-            clone[key] = self.of(value, f"{path}[{key!r}]")
+            clone[key] = self.of(value, place_of(path, key, True))
         return self._done(clone, path)
 
     def _proxy(self, x: types.MappingProxyType, path: str) -> Any:
@@ -373,7 +373,7 @@ class SymbolicCopies:
         attributes = {}
         for name, value in attributes_of(x).items():
             self.signature.append(name)
-            attributes[name] = self.of(value, f"{path}.{name}")
+            attributes[name] = self.of(value, place_of(path, name, False))
         set_attributes(clone, attributes)
         return self._done(clone, path)
 
