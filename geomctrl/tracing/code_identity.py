@@ -85,6 +85,12 @@ def is_own_function(function: types.FunctionType) -> bool:
     return function.__module__ == "builtins" or is_own(function.__module__)
 
 
+def without_recording(function: types.FunctionType) -> types.FunctionType:
+    """A user's constructor without the recording of its arguments that `described` puts around it."""
+    recording = function.__globals__.get("__name__") == "geomctrl.described"
+    return vars(function).get("__wrapped__", function) if recording else function
+
+
 def is_own(module: str | None) -> bool:
     return origin(module) in ("user", "installed", "geomctrl")
 

@@ -21,7 +21,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .arrays import SEQUENCES, SymbolArray, TracedArray, holds_symbols, plain, row_of, wrapped
-from .code_identity import CONSTRUCTORS, DYNAMIC_LOOKUPS, MISSING, PLAIN, dict_of, in_cell, names_of, origin, parts_of
+from .code_identity import (
+    CONSTRUCTORS,
+    DYNAMIC_LOOKUPS,
+    MISSING,
+    PLAIN,
+    dict_of,
+    in_cell,
+    names_of,
+    origin,
+    parts_of,
+    without_recording,
+)
 from .graph import called_by_user
 from .rotations import constant_rotation, is_single_rotation
 from .selected import refresh
@@ -195,7 +206,7 @@ class _Search:
                     self.visit(value)
         elif kind is types.FunctionType:
             if _is_users(x):
-                self._function(x)
+                self._function(without_recording(x))
         elif issubclass(kind, type):
             self._owns(x.__mro__)
             for cls, name in itertools.product(x.__mro__, CONSTRUCTORS):

@@ -42,6 +42,7 @@ from geomctrl.tracing.code_identity import (
     parts_of,
     plain_value,
     set_attributes,
+    without_recording,
 )
 from geomctrl.tracing.rebinding import without_data
 from geomctrl.tracing.replacements import Replacements
@@ -225,6 +226,7 @@ class ExternalState:
             self._visit_object(x, name)
 
     def _function(self, x: types.FunctionType, name: str, copied: bool) -> None:
+        x = without_recording(x)
         self.signature.append((name, identity(x.__code__)))
         self.reached.append(x.__code__)
         if not is_pure_module(x.__module__):
