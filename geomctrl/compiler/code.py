@@ -13,7 +13,6 @@ import hashlib
 import itertools
 import math
 import os
-import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,6 +28,7 @@ from geomctrl.tracing.backends import cache, entries, host
 from geomctrl.tracing.backends.batches import Batch
 from geomctrl.tracing.backends.llvm import module
 from geomctrl.tracing.backends.machine_code import MAX_OPERATIONS
+from geomctrl.tracing.locks import renewed_lock
 from geomctrl.tracing.numbers import entered, has_symbols, holds_symbols
 from geomctrl.tracing.partition import STORE
 from geomctrl.tracing.requirements import require
@@ -62,7 +62,7 @@ def allows(trace: Trace) -> bool:
     return sum(trace.inputs) <= INPUTS and trace.operations + STORE * len(trace.outputs) <= OPERATIONS
 
 
-_lock = threading.RLock()
+_lock = renewed_lock()
 _structures = Counter()  # structures that this process has used
 
 Call = Callable[..., Any]

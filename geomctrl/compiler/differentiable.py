@@ -10,7 +10,6 @@ Derivatives by configurations are those along the group: of a change of a pose o
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial, reduce
@@ -29,6 +28,7 @@ from geomctrl.tracing.backends.batches import BufferCall
 from geomctrl.tracing.backends.gpu_calls import GpuCall
 from geomctrl.tracing.backends.rounding import differing, evaluated
 from geomctrl.tracing.derivatives import pushforward, transposed
+from geomctrl.tracing.locks import renewed_lock
 from geomctrl.tracing.symbols import Condition, add, both, is_finite
 from geomctrl.tracing.traces import Trace
 
@@ -40,7 +40,7 @@ CONSTANTS, PARAMETERS, FIRST = range(3)  # numbers of the operands; FIRST: the f
 
 AlongGroup = Callable[[list[Any], list[Any]], Iterable[Any]]  # (q, dq) -> the part of dq that the joints can do
 
-_lock = threading.RLock()
+_lock = renewed_lock()
 
 
 class Differentiable:

@@ -14,13 +14,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from geomctrl.tracing.locks import numba_at_work
+
 from .interrupts import interrupts_deferred
 
-_compiling = threading.RLock()
 _watchers: list[Callable[[str], object]] = []
 
 
@@ -72,7 +72,7 @@ def kernel(signature: str, strict: bool = False) -> Callable[[Callable[..., Any]
 
 def compiled(function: Callable[..., Any], signature: str, strict: bool = False) -> Any:
     """The function compiled by numba for exactly `signature`; with several threads, the first one compiles it."""
-    with _compiling, interrupts_deferred():
+    with numba_at_work, interrupts_deferred():
         from .numba_loops import entry
 
         return entry(function, signature, _announce, strict)

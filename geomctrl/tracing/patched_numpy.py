@@ -23,6 +23,7 @@ from .code_identity import CACHE, PLAIN, origin
 from .constant_arrays import ConstantArray, array_of_list, holds_hidden_symbols, visible, visible_arrays
 from .dtypes import refuse_common
 from .entries import refuse_dtype
+from .locks import members_replaced
 from .numbers import scalar
 from .patched_math import math_on_symbols, mean_on_symbols
 from .scipy_functions import replacement_in_scipy
@@ -44,8 +45,6 @@ from .untraceable import unrecorded_errors
 FILLED = ("zeros", "empty", "ones", "full", "zeros_like", "empty_like", "ones_like", "full_like", "eye", "identity")
 CONVERTED = ("array", "asarray", "ascontiguousarray", "asanyarray")
 ORIGINAL = {name: getattr(np, name) for name in (*FILLED, *CONVERTED)}
-
-members_replaced = threading.RLock()  # held while members of modules are replaced
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from operator import attrgetter, is_, itemgetter
 from typing import Any, NamedTuple
 
 from .code_identity import CREATED, functions_in
-from .patched_numpy import members_replaced
+from .locks import members_replaced
 
 CODE, DEFAULTS, BASES = attrgetter("__code__"), attrgetter("__defaults__"), attrgetter("__bases__")
 EQUAL_TO_OTHERS = (int, float, complex, tuple, frozenset)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ import numpy as np
 from geomctrl.compiler import code as budget
 from geomctrl.compiler.code import enabled
 from geomctrl.errors import ModelError
+from geomctrl.tracing.locks import renewed_lock
 from geomctrl.tracing.untraceable import UntraceableError
 
 from . import stored_traces
@@ -36,7 +36,7 @@ class TraceRefusal(NamedTuple):
     kind: type[UntraceableError]
 
 
-_lock = threading.Lock()
+_lock = renewed_lock()
 _traces: OrderedDict[tuple, TracedLoop | TraceRefusal] = OrderedDict()
 _cells: dict[tuple, dict[str, Cell]] = {}  # known memory of laws by class
 _warned: set[str] = set()

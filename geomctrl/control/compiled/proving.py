@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -32,6 +31,7 @@ from geomctrl.tracing.backends.llvm import module
 from geomctrl.tracing.branches import joined
 from geomctrl.tracing.derivatives import loads, pullback, tangents
 from geomctrl.tracing.fusion import fused
+from geomctrl.tracing.locks import renewed_lock
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.requirements import requirements
 from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, as_python, both, where
@@ -145,7 +145,7 @@ class TracedClosedLoop:
         return self._calls[key]
 
 
-_lock = threading.Lock()
+_lock = renewed_lock()
 _known: OrderedDict[tuple, TracedClosedLoop] = OrderedDict()
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 from typing import Any
 
 import llvmlite.binding as llvm
 
+from geomctrl.tracing.locks import llvm_at_work
+
 STACK = 8192  # numbers that compiled code puts on the stack, which may be small; more are allocated on the heap
 OPTIMISATION = 2  # level of LLVM's code generation; 0 is done in a third of the time, and its code is slower
 ALLOCATE, RELEASE = "geomctrl_allocate", "geomctrl_release"  # as malloc and free, in compiled code
-
-_lock = threading.RLock()
 
 
 class Address(int):
@@ -67,7 +66,7 @@ def ptx(text: str, processor: str, library: bytes = b"") -> str:
 
     `library`: bitcode that defines functions the module only declares; unused functions are removed.
     """
-    with _lock:
+    with llvm_at_work:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
         target = llvm.Target.from_triple("nvptx64-nvidia-cuda")
@@ -99,7 +98,7 @@ def object_code(text: str, target: tuple[str, str] | None = None) -> bytes:
     No optimisation pass runs before code generation: traces contain no repeated and no dead expressions, and passes
     would take longer than everything else.
     """
-    with _lock:
+    with llvm_at_work:
         machine = _machine(target)
         module = llvm.parse_assembly(text)
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
@@ -115,7 +114,7 @@ def object_code(text: str, target: tuple[str, str] | None = None) -> bytes:
 
 def load(code: bytes, names: list[str]) -> list[Address]:
     """Addresses of the named functions; the caller keeps an address alive while it uses the function."""
-    with _lock:
+    with llvm_at_work:
         empty = llvm.parse_assembly("")
         empty.triple = llvm.get_default_triple()
         engine = llvm.create_mcjit_compiler(empty, _machine())
