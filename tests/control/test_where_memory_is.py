@@ -3,6 +3,7 @@
 The states of the run, and all that the law holds at the end, are compared with a run in Python.
 """
 
+import enum
 import functools
 import types
 import warnings
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import geomctrl as gc
+from geomctrl import Command
 from geomctrl.tracing.untraceable import UntraceableError
 
 ARM = gc.models.two_link()
@@ -126,6 +128,61 @@ FOLLOWED = {
     "a text and a number in one tuple": (lambda: [Mode("fast", 0.0)], of_mode),
     "a key that a branch creates": (lambda: {"first": 1.0}, later_key),
 }
+
+
+class Gait(enum.Enum):
+    STANCE = 1
+    SWING = 2
+
+
+KEYS = {
+    "enums": (Gait.STANCE, Gait.SWING),
+    "enums in tuples": ((Gait.SWING, 1), (Gait.SWING, "]")),
+    "brackets and dots": ("a]", "['a'].b[0]"),
+    "quotes and new lines": ("'\"\\", "a\nb"),
+    "of several types": (None, True, b"[]", "None", -1),
+    "numbers of numpy": (np.int64(3), np.float64(0.5), np.str_("s]")),
+    "numbers that are not finite": (float("nan"), float("inf")),
+}
+
+
+def by_key(m, t, q):
+    first, *_, last = m
+    m[first] = 0.9 * m[first] + q[0]
+    m[last][1][last] += q[1]
+    return 0.1 * m[first] * np.ones(2) + m[last][1][last]
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_the_keys_of_a_memory_may_be_any_constants(name):
+    *others, last = KEYS[name]
+    laws = [Law(dict.fromkeys(others, 0.1) | {last: [0.0, {last: 0.2}]}, by_key) for _ in range(2)]
+    for _ in range(2):  # the second run begins with the memory of the first
+        np.testing.assert_allclose(run(laws[1], True), run(laws[0], False), rtol=0.0, atol=1e-12)
+        assert [held(x) for x in laws[1].m.values()] == [held(x) for x in laws[0].m.values()]
+
+
+def test_different_keys_with_one_text_are_refused():
+    keys = [enum.Enum("Gait", ["STANCE"]).STANCE for _ in range(2)]
+    law = Law({keys[0]: 0.1, keys[1]: [0.0, {keys[1]: 0.2}]}, by_key)
+    with pytest.raises(UntraceableError, match=r"different keys .* have the text \[<Gait.STANCE: 1>\]"):
+        run(law, True)
+    assert list(law.m.values()) == [0.1, [0.0, {keys[1]: 0.2}]]
+
+
+def test_names_of_attributes_may_be_any_texts():
+    def law():
+        law = Law(None, lambda m, t, q: np.zeros(2))
+        vars(law).update({"gain[0].x": 0.1, "a b": np.zeros(2)})
+        law.step = lambda m, t, q: changed(law, q)
+        return law
+
+    def changed(law, q):
+        setattr(law, "gain[0].x", getattr(law, "gain[0].x") + q[0])
+        setattr(law, "a b", 0.5 * getattr(law, "a b") + q)
+        return getattr(law, "a b") + 0.1 * getattr(law, "gain[0].x")
+
+    np.testing.assert_allclose(run(law(), True), run(law(), False), rtol=0.0, atol=1e-12)
 
 
 def held(m):
@@ -566,3 +623,50 @@ def test_laws_that_share_their_memory_run_one_after_the_other(make):
     np.testing.assert_allclose(runs(True), expected := runs(False), rtol=0.0, atol=1e-12)
     alone = [run(make(k + 1)[-1], False) for k in range(5)]
     assert np.abs(np.array(expected) - alone).max() > 1e-3
+
+
+class Speed(gc.monitors.Monitor):
+    name, description, limit = "speed", "the speed of the first joint", 100.0
+
+    def __init__(self, gain):
+        self.gain = gain
+
+    def measure(self, x):
+        return self.gain * abs(x.v[0])
+
+
+class OwnController(gc.controllers.PDGravity):
+    def __init__(self, gain):
+        super().__init__(ARM, [0.2, 0.1], gain, 5.0)
+
+    def __call__(self, t, q, v, z):
+        return Command(2.0 * super().__call__(t, q, v, z).tau)
+
+
+def test_constructors_of_users_subclasses_are_no_memory():
+    """The code names the class Command, so that constructors are followed; geomctrl records their arguments."""
+    options = [gc.SimulationOptions(compiled=x) for x in (True, False)]
+    runs = [
+        gc.simulate(ARM, OwnController(20.0), [0.3, -0.2], [0.0, 0.1], 0.1, 1e-3, control_dt, [Speed(2.0)], options=x)
+        for x in options
+        for control_dt in (None, 1e-2)
+    ]
+    for compiled, python in zip(runs[:2], runs[2:], strict=True):
+        np.testing.assert_allclose(compiled.q, python.q, rtol=0.0, atol=1e-12)
+
+
+class Reckless(OwnController):
+    def __init__(self, gain):
+        super().__init__(gain)
+        print(gain)
+
+
+class Repeating(OwnController):
+    def __call__(self, t, q, v, z):
+        return Command(Reckless(20.0)(t, q, v, z).tau)
+
+
+def test_constructors_that_print_are_refused_in_a_call(capsys):
+    with pytest.raises(UntraceableError, match="print"):
+        run(Repeating(20.0), True)
+    assert capsys.readouterr().out == "20.0\n"  # of the first sample, in Python

@@ -3,14 +3,19 @@
 import builtins
 import functools
 import math
+import os
+import signal
 import statistics
 import threading
+import time
 
 import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
-from geomctrl.tracing import constant_arrays, trace
+import geomctrl as gc
+from geomctrl.control.compiled import choice
+from geomctrl.tracing import constant_arrays, locks, trace
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 
 TABLE = CubicSpline([0.0, 1.0, 2.0], [0.0, 3.0, 1.0])
@@ -120,3 +125,70 @@ def test_objects_that_the_code_does_not_name_belong_to_other_threads(monkeypatch
     assert filters[0].is_right()
     assert filters[0].n >= 2
     assert builtins.type(NAMED) is builtins.type(product.gain) is np.ndarray
+
+
+def in_a_child(work):
+    """The exit status of a forked process: 0 if `work` returns True, the number of a signal after ten seconds."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        status = 2
+        try:
+            status = 0 if work() else 1
+        finally:
+            os._exit(status)
+    return os.waitpid(child, 0)[1]
+
+
+class Counting:
+    def __init__(self):
+        self.n = 0
+
+    def __call__(self, t, q, v, z):
+        self.n += 1
+        return gc.Command(max(0.01 * self.n, 0.05) - q - v)
+
+
+def simulated(compiled):
+    options = gc.SimulationOptions(compiled=compiled)
+    arm = gc.models.two_link()
+    return gc.simulate(arm, Counting(), [0.3, -0.2], [0.0, 0.1], 0.05, 1e-3, 1e-2, monitors=None, options=options)
+
+
+def tracing():
+    return numpy_on_symbols(globals())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("holding", [tracing, lambda: locks.llvm_at_work, lambda: choice._lock])
+def test_a_child_is_forked_between_traces(holding):
+    """It has no lock that another thread holds, and modules without replacements."""
+    expected, started = results(), threading.Event()
+
+    def other():
+        with holding():
+            started.set()
+            time.sleep(0.3)
+
+    python = simulated(False).q
+    worker = threading.Thread(target=other)
+    worker.start()
+    started.wait()
+    status = in_a_child(
+        lambda: (
+            "max" not in globals()
+            and results() == expected
+            and all(np.allclose(simulated(x).q, python, rtol=0.0, atol=1e-12) for x in (False, True))
+        )
+    )
+    worker.join()
+    assert status == 0
+    assert results() == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_thread_may_fork_within_its_own_trace():
+    with numpy_on_symbols(globals()):
+        assert in_a_child(lambda: max(1.0, 2.0) == 2.0) == 0
+    assert in_a_child(lambda: simulated(True).success) == 0

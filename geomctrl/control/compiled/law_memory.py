@@ -292,7 +292,7 @@ def holders(root: Any, cells: Mapping[str, Cell]) -> set[int]:
     ids = set()
     for path, cell in cells.items():
         x = holder = root
-        for attribute, key in _steps(path):
+        for attribute, key in _walked(root, path)[0]:
             owner = underlying(x)
             if not isinstance(owner, tuple):
                 holder = _closure_cell(owner, key) or owner
