@@ -133,10 +133,9 @@ class ExternalState:
                 set_member(owner, name, value)
         for owner in self._owners.values():
             for name in space_of(owner).keys() - self._known[id(owner)]:
-                if not name.startswith("__"):
+                if own := not name.startswith("__"):
                     changed = changed or f"{owner.__name__}.{name}"
-                    delattr(owner, name)
-                elif name in CREATED:
+                if own or name in CREATED:
                     delattr(owner, name)
         for name, x, before, attributes in self.held:
             if differs(x, before, attributes):
@@ -214,7 +213,7 @@ class ExternalState:
         if id(x) in READERS:
             self._attributes.add("getattr")
         if kind is types.FunctionType:
-            self._function(x, name, copied)
+            self._function(without_recording(x), name, copied)
         elif issubclass(kind, type):
             self._class(x, name)
             self._attributes.update(CONSTRUCTORS)
@@ -226,7 +225,6 @@ class ExternalState:
             self._visit_object(x, name)
 
     def _function(self, x: types.FunctionType, name: str, copied: bool) -> None:
-        x = without_recording(x)
         self.signature.append((name, identity(x.__code__)))
         self.reached.append(x.__code__)
         if not is_pure_module(x.__module__):

@@ -260,12 +260,11 @@ def _walked(x: Any, path: str) -> tuple[list[tuple[bool, Any]], Any]:
 
 def _key(x: dict, path: str) -> tuple[Any, str]:
     """The key of a dict with which a path begins, and its text."""
-    found = [(key, text) for key in x if path.startswith(text := place_of("", key, True))]
-    if len(found) > 1:
-        raise UntraceableError(f"different keys of a dict of the law have the text {found[0][1]}: rename one of them")
-    if not found:
-        raise KeyError(path)
-    return found[0]
+    keys = [(key, text) for key in x if path.startswith(text := place_of("", key, True))]
+    if len(keys) != 1:
+        text = keys[0][1] if keys else path
+        raise UntraceableError(f"{len(keys)} keys of a dict of the law have the text {text}: use strings as keys")
+    return keys[0]
 
 
 def _entry(x: Any, attribute: bool, key: Any) -> Any:
