@@ -51,6 +51,7 @@ ASSIGNED = "STORE_GLOBAL", "STORE_DEREF"  # instructions that assign to a global
 MAX_VALUES = 64  # non-numeric values per attribute
 NAME = re.compile(r"\.([^.\[]+)")  # a step of a path to an attribute
 INDEX = re.compile(r"\[(\d+)\]")
+QUOTED = re.compile(r"\['([^'\\]*)'\]")
 DTYPES = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool))  # supported arrays
 ROTATION = np.dtype([("quaternion", float, 4)])  # of a rotation of scipy
 
@@ -260,7 +261,9 @@ def _walked(x: Any, path: str) -> tuple[list[tuple[bool, Any]], Any]:
 
 def _key(x: dict, path: str) -> tuple[Any, str]:
     """The key of a dict with which a path begins, and its text."""
-    keys = [(key, text) for key in x if path.startswith(text := place_of("", key, True))]
+    quoted = QUOTED.match(path) if {*map(type, x)} == {str} else None  # found without a search
+    asked = x.keys() & {quoted[1]} if quoted else x
+    keys = [(key, text) for key in asked if path.startswith(text := place_of("", key, True))]
     if len(keys) != 1:
         text = keys[0][1] if keys else path
         raise UntraceableError(f"{len(keys)} keys of a dict of the law have the text {text}: use strings as keys")
