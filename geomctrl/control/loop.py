@@ -136,7 +136,8 @@ def run_loop(
             return runner.to_end(choice, report)
 
     remembers = choice and control_dt is not None  # the law may have changed itself before compilation is refused
-    restore = snapshot(case.plant, case.controller, watching) if choice is True or remembers else lambda: None
+    owned = case.plant, case.controller, watching
+    restore = snapshot(*owned, names=True) if choice is True or remembers else lambda: None
     with used_by_this_thread([case.controller, case.plant, *watching]):
         try:
             return run(choice)

@@ -115,8 +115,14 @@ def simulate_many(
     cases, threads = with_own_laws(_cases(plants, controllers, q0, v0)), count("threads", threads, 1)
     instance("options", options, SimulationOptions, "gc.SimulationOptions")
     arguments = t_end, dt, control_dt, monitor_list(monitors), options
+    owned = [x for case in cases for x in (case.plant, case.controller)]
+    restore = snapshot(owned, names=True) if options.compiled is True else str
     runners = [_runner(case, arguments) for case in cases]
-    return to_end(runners, options.compiled, threads, compared_each=True, gpu=options.gpu)
+    try:
+        return to_end(runners, options.compiled, threads, compared_each=True, gpu=options.gpu)
+    except UntraceableError:
+        restore()
+        raise
 
 
 def _cases(plants: Any, controllers: Any, q0: ArrayLike, v0: ArrayLike) -> list[Case]:

@@ -30,9 +30,9 @@ class Law:
         return gc.Command(self.step(self.m, t, q) - 4.0 * v - 6.0 * q)
 
 
-def run(law, compiled):
+def run(law, compiled, t_end=0.3):
     options = gc.SimulationOptions(compiled=compiled)
-    return gc.simulate(ARM, law, [0.3, -0.2], [0.0, 0.1], 0.3, 1e-3, 1e-2, monitors=None, options=options).q
+    return gc.simulate(ARM, law, [0.3, -0.2], [0.0, 0.1], t_end, 1e-3, 1e-2, monitors=None, options=options).q
 
 
 class Filter:
@@ -276,6 +276,96 @@ def test_a_refused_law_is_as_before():
     with pytest.raises(UntraceableError, match="can not be traced"):
         run(law, True)
     assert (numbers, seen, count, law.calls) == ([0], {1}, 0, 0)
+
+
+def with_defaults():
+    def law(t, q, v, z, mem=[0.0], *, other={"n": 0.0}):  # noqa: B006
+        mem[0] += 0.1
+        other["n"] += 0.1
+        print(end="")
+        return gc.Command(-q - v)
+
+    return law, lambda: (law.__defaults__, law.__kwdefaults__)
+
+
+def of_a_bound_function():
+    def f(self, t, q, v, z):
+        f.n += 1.0
+        print(end="")
+        return gc.Command(-q - v)
+
+    f.n = 0.0
+    return types.MethodType(f, Filter()), lambda: f.n
+
+
+class Counted:
+    n = 0.0
+
+    def __call__(self, t, q, v, z, mem=[0.0]):  # noqa: B006
+        Counted.n += 1.0
+        mem[0] += 1.0
+        return gc.Command(-q - v)
+
+
+TOTAL, SUMS = 0, [0.0]
+
+
+def counted_in_globals(t, q, v, z):
+    global TOTAL
+    TOTAL += 1
+    SUMS[0] += 1.0
+    open  # noqa: B018  (refused when its code is read)
+    return gc.Command(-q - v)
+
+
+ELSEWHERE = {
+    "defaults": with_defaults,
+    "function of a bound method": of_a_bound_function,
+    "class": lambda: (Counted(), lambda: (Counted.n, Counted.__call__.__defaults__)),
+    "globals": lambda: (counted_in_globals, lambda: (TOTAL, SUMS)),
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_refused_law_leaves_no_change_outside_of_its_attributes(name):
+    law, memory = ELSEWHERE[name]()
+    before = repr(memory())
+    with pytest.raises(UntraceableError):
+        run(law, True)
+    assert repr(memory()) == before
+    options, states = gc.SimulationOptions(compiled=True), ([[0.3, -0.2]] * 2, np.zeros((2, 2)))
+    with pytest.raises(UntraceableError):
+        gc.simulate_many(ARM, [law, ELSEWHERE[name]()[0]], *states, 0.1, 1e-3, 1e-2, options=options)
+    assert repr(memory()) == before
+    run(law, False)
+    assert repr(memory()) != before
+
+
+def reads_its_count_elsewhere():
+    """A law that changes defaults, and a function of what it counts, which compiled code takes for constant."""
+    n = 0.0
+
+    def law(t, q, v, z, mem=[0.0], *, more={"n": 0.0}):  # noqa: B006
+        nonlocal n
+        n += 0.01
+        mem[0] += 0.1
+        more["n"] += 0.1
+        return gc.Command(COUNT() - q - v + mem[0] + more["n"])
+
+    return law, lambda: n
+
+
+def test_python_repeats_a_run_with_the_defaults_that_it_began_with():
+    def q_of(compiled):
+        global COUNT
+        law, COUNT = reads_its_count_elsewhere()
+        return run(law, compiled, 5.0), law.__defaults__, law.__kwdefaults__
+
+    expected = q_of(False)
+    with pytest.warns(RuntimeWarning, match="differs"):
+        q = q_of("auto")
+    np.testing.assert_array_equal(q[0], expected[0])
+    assert q[1:] == expected[1:]
 
 
 SHARED = {"n": 0}

@@ -6,6 +6,7 @@ import functools
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from geomctrl.tracing.code_identity import (
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .containers import underlying
+from .external_state import ExternalState
 from .law_memory import MemoryLengthError, changed_leaves, length_or_order, line_of_change, place_of
 
 LAW = "controller"  # path of the loop's law
@@ -127,8 +129,8 @@ def _is_same(a: Any, b: Any) -> bool:
 def contents_of(*objects: Any) -> list[tuple[Any, Any]]:
     """These objects and all that they lead to, each with its contents.
 
-    Lists, tuples, dicts, deques, arrays, random generators, objects of users' and controllers' classes, closure cells
-    and attributes of users' functions are followed; robots never change.
+    Lists, tuples, dicts, deques, arrays, random generators, objects of users' and controllers' classes, closure cells,
+    defaults and attributes of users' functions are followed; robots never change.
     """
     contents: list[tuple[Any, Any]] = []
     seen: dict[int, Any] = {}
@@ -146,30 +148,48 @@ def contents_of(*objects: Any) -> list[tuple[Any, Any]]:
         elif issubclass(kind, tuple):
             ahead += x
         elif issubclass(kind, types.MethodType):
-            ahead.append(x.__self__)
+            ahead += x.__self__, x.__func__
         elif issubclass(kind, functools.partial):
             ahead += x.func, x.args, x.keywords, x.__dict__
         elif issubclass(kind, types.MappingProxyType):
             ahead.append(underlying(x))
         elif issubclass(kind, types.FunctionType):
             if is_own_function(x):
-                ahead += x.__dict__, *(x.__closure__ or ())
+                ahead += x.__dict__, x.__defaults__, x.__kwdefaults__, *(x.__closure__ or ())
         elif issubclass(kind, (list, dict, deque, set, types.CellType)) or is_own_class(kind):
             contents.append((x, before := content(x)))
             ahead += before.values()
     return contents
 
 
-def snapshot(*objects: Any) -> Callable[[], None]:
-    """Store `contents_of` these objects and return a function that restores them."""
-    contents = contents_of(*objects)
+def snapshot(*objects: Any, names: bool = False) -> Callable[[], None]:
+    """Store `contents_of` these objects and return a function that restores them.
+
+    names: also what their code reaches by names, such as globals and attributes of classes.
+    """
+    contents, restore_names = contents_of(*objects), str
+    with suppress(UntraceableError):
+        if names:
+            functions = [(x, x.__name__) for x, _ in contents if issubclass(type(x), types.FunctionType)]
+            state = _Reached(functions, {type(x): None for x, _ in contents if is_own_class(type(x))})
+            state.begin()
+            restore_names = state.restored
 
     def restore() -> None:
+        restore_names()
         for x, before in contents:
             if difference(x, before) is not None:
                 put_back(x, before)
 
     return restore
+
+
+class _Reached(ExternalState):
+    """What code reaches by names, without the objects that compiled code does not support."""
+
+    def _visit(self, x: Any, name: str, *, copied: bool = False) -> None:
+        with suppress(UntraceableError):
+            super()._visit(x, name, copied=copied)
 
 
 def put_back(clone: Any, before: Any) -> None:
