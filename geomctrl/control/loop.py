@@ -72,8 +72,9 @@ def simulate(
     options : SimulationOptions
         Integration method, storage of samples, compilation, and whether a violation ends the run.
     progress : bool, callable or LiveView
-        True draws a progress bar. A function is called with the fraction done, between 0 and 1. A `LiveView` shows the
-        robot in a browser while the loop runs, at most at the view's speed.
+        True draws a progress bar. A function is called with the fraction done, between 0 and 1; what it changes in the
+        law or the plant applies from then on. A `LiveView` shows the robot in a browser while the loop runs, at most at
+        the view's speed.
 
     Returns
     -------
@@ -156,6 +157,7 @@ def reported(
     """Yield the function that the loop calls with the fraction done. `progress` is the argument of `simulate`."""
     if not _is_view(progress):
         with progress_function(cast("bool | Callable[[float], Any]", progress)) as report:
+            runner.calls_user = report is progress
             yield report
         return
     live, record = cast("LiveView", progress), runner.record

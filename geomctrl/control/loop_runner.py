@@ -26,6 +26,7 @@ from .compiled.choice import FittedTrace, machine_for
 from .compiled.comparison import Comparison, fill_work_buffers, spread_rows
 from .compiled.lane_memory import LaneMemory
 from .compiled.law_memory import MemoryLengthError
+from .compiled.law_use import watched
 from .compiled.machine import SAMPLE, STEP, Machine
 from .contracts import Controller, evaluated_once
 from .monitors import VIOLATED, Finding, Monitor
@@ -94,6 +95,7 @@ class LoopRunner:
         self.comparison: Comparison | None = None  # of the machine with Python
         self.kept_rows: list[np.ndarray] = []  # of stored samples that are compared after the run
         self.chunk = CHUNK_STEPS
+        self.calls_user = False  # whether progress is reported to a user's function
         self.stops = 0  # consecutive stops of compiled code
         self.again: Callable[[], LoopRunner]  # a fresh runner of the same case; assigned by callers that need it
         self.resumed = 0  # sample or step that follows the last one computed in Python
@@ -135,7 +137,10 @@ class LoopRunner:
                 self.continue_run(report, stopped)
             stopped = False
             self.compare()
-            if self.machine and not self.done:  # the plant has changed
+            if self.machine and self.calls_user:
+                with self.explained():
+                    self.tell(report)
+            if self.machine and self.compiled_for is not self.loop.now and not self.done:
                 self.machine = self.machine_chosen(choice)
         return self.run()
 
@@ -147,17 +152,26 @@ class LoopRunner:
         self.kept_rows = []
         before = self.record.compared
         self.record.compared = self.comparison.compared if before is None else before.and_then(self.comparison.compared)
-        self.comparison = None
+        self.comparison.samples, self.comparison.difference = 0, 0.0
 
     def continue_run(self, report: Callable[[float], Any], stopped: bool) -> None:
-        """Advance to the end, or to a change of the plant, which needs other compiled code."""
+        """Advance to the end, to a change of the plant, which needs other compiled code, or to a user's `progress`."""
         while not self.done and not (self.machine and self.compiled_for is not self.loop.now):
-            if not stopped and self.machine and self.advanced(self.machine, report):
-                continue
-            self.in_python()
-            stopped, self.resumed = False, self.k
-            if self.machine or self.k % min(PYTHON_CHUNK_STEPS, self.chunk) == 0 or self.done:
+            advanced = not stopped and self.machine and self.advanced(self.machine, report)
+            if not advanced:
+                self.in_python()
+                stopped, self.resumed = False, self.k
+            if self.calls_user and (self.machine or self.kept_rows):
+                return  # to compare first: the function may change what both results depend on
+            if not advanced and (self.machine or self.k % min(PYTHON_CHUNK_STEPS, self.chunk) == 0 or self.done):
                 report(self.k / self.n_steps)
+
+    def tell(self, report: Callable[[float], Any]) -> None:
+        """Call a user's `progress`. If that changes what the loop uses, the compiled code no longer fits."""
+        has_changed = watched(self.loop.controller, self.loop.plant, *self.record.watchers)
+        report(self.k / self.n_steps)
+        if not self.done and has_changed():
+            self.compiled_for = None
 
     def run(self) -> Run:
         """The finished run. Raises SimulationError with `strict` if a violation is confirmed."""
@@ -275,6 +289,8 @@ class LoopRunner:
                 last = min(self.k + chunk, end)
                 self.k, phase, stopped, rows = machine.run(self.k, last, self.every, self.n_steps, self.dt, self.t_end)
                 self.stored(machine, 0, rows)
+                if self.calls_user:
+                    break
                 report(self.k / self.n_steps)
         finally:
             self.leave(machine, 0, self.k, phase)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
 from geomctrl.errors import ArgumentError
-from geomctrl.tracing.code_identity import PLAIN
+from geomctrl.tracing.code_identity import MISSING, PLAIN
 
+from .containers import space_of
 from .contents import content, contents_of, difference
+from .symbolic_copies import SymbolicCopies
 
 _lock = threading.Lock()
 _running: dict[int, list[_Use]] = {}  # by the id() of the object
@@ -57,6 +59,24 @@ class _Use:
         if contents is not None and any(_changed(x, before) for x, before in contents):
             for use in uses:
                 use.conflict = True
+
+
+def watched(*objects: Any) -> Callable[[], bool]:
+    """A function that tells whether anything that calls of these objects reach, also by a name, has changed since."""
+    names, reached = [], [*objects]
+    with suppress(Exception):  # code that is not compiled
+        copies = SymbolicCopies()
+        for x in objects:
+            copies.of(x)
+        names = copies.external_state.named
+        reached += (x for _, x, *_ in copies.external_state.held)
+    contents = contents_of(*reached)
+
+    def has_changed() -> bool:
+        renamed = any(not _same(space_of(owner).get(name, MISSING), before) for owner, name, before in names)
+        return renamed or any(_changed(x, before) for x, before in contents)
+
+    return has_changed
 
 
 def _changed(x: Any, before: Any) -> bool:
