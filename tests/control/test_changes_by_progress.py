@@ -60,7 +60,7 @@ CHANGES = {
 }
 
 
-def run(change, compiled, control_dt=1e-2, law=None):
+def run(change, compiled, control_dt=1e-2, law=None, plant=ARM):
     law, called, told = law or Law(), [], []
 
     def progress(fraction):
@@ -72,7 +72,7 @@ def run(change, compiled, control_dt=1e-2, law=None):
     try:
         options = gc.SimulationOptions(compiled=compiled)
         t_end = STEPS * 1e-3
-        out = gc.simulate(ARM, law, [0.3, -0.2], [0, 0.1], t_end, 1e-3, control_dt, None, options, progress)
+        out = gc.simulate(plant, law, [0.3, -0.2], [0, 0.1], t_end, 1e-3, control_dt, None, options, progress)
     finally:
         for undo in (default, of_class, of_globals):
             undo(law, 1.0)
@@ -120,6 +120,24 @@ def test_a_change_in_continuous_time():
 
     expected, found = (run(change, c, None, Gain())[0].q for c in (False, True))
     np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12)
+
+
+class Push:
+    size = 0.1
+
+    def __call__(self, t, q, v):
+        return self.size * np.ones((2, 6))
+
+
+def test_a_change_of_the_plant():
+    def q_of(compiled, size):
+        push = Push()
+        plant = gc.Plant(ARM, f_ext=push)
+        return run(lambda law: setattr(push, "size", size), compiled, plant=plant)[0].q
+
+    expected, found = (q_of(c, 0.4) for c in (False, True))
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12)
+    assert np.abs(found - q_of(True, 0.1)).max() > 1e-3
 
 
 def test_a_progress_that_changes_nothing_leaves_all_bits():
