@@ -579,7 +579,7 @@ def test_functions_that_share_a_variable_see_each_others_changes(make):
         np.testing.assert_allclose(run(laws[1], True), run(laws[0], False), rtol=0.0, atol=1e-12)
 
 
-class Counted(gc.monitors.Monitor):
+class Recounted(gc.monitors.Monitor):
     name, description, limit = "count", "what the law has counted", np.inf
 
     def __init__(self, get):
@@ -597,7 +597,7 @@ def test_a_monitor_reads_a_variable_that_the_law_changes():
         up, get = counter()
         options = gc.SimulationOptions(compiled=compiled)
         law = lambda t, q, v, z: up() or gc.Command(-q - v)  # noqa: E731
-        return gc.simulate(ARM, law, [0.3, -0.2], [0, 0], 0.3, 1e-3, 1e-2, monitors=[Counted(get)], options=options)
+        return gc.simulate(ARM, law, [0.3, -0.2], [0, 0], 0.3, 1e-3, 1e-2, monitors=[Recounted(get)], options=options)
 
     found, expected = (values(compiled).monitors["count"].values for compiled in (True, False))
     np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12)
