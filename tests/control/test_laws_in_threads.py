@@ -9,6 +9,7 @@ import pytest
 from simulation_options import COMPILED, IN_PYTHON
 
 import geomctrl as gc
+from geomctrl.tracing.untraceable import UntraceableError
 
 ROBOT, N = gc.models.two_link(), 17
 RUN = {"t_end": 0.1, "dt": 1e-3, "control_dt": 0.01}
@@ -50,7 +51,10 @@ def test_memory_of_other_runs_is_left_alone():
         gc.simulate(ROBOT, law, q0, [0.0, 0.0], options=in_python, **RUN)
         for law, q0 in zip(copy.deepcopy(laws), STARTS, strict=True)
     ]
-    runs = gc.simulate_many(ROBOT, laws, STARTS, np.zeros((N, 2)), options=COMPILED, threads=2, **RUN)
+    with pytest.raises(UntraceableError, match="also reaches it"):  # through `instances`
+        gc.simulate_many(ROBOT, laws, STARTS, np.zeros((N, 2)), options=COMPILED, threads=2, **RUN)
+    assert not any(law.i.any() for law in laws)
+    runs = gc.simulate_many(ROBOT, laws, STARTS, np.zeros((N, 2)), options=in_python, threads=2, **RUN)
     for run, other in zip(runs, expected, strict=True):
         np.testing.assert_allclose(run.q, other.q, rtol=0.0, atol=1e-11)
     assert {type(law.i) for law in laws} == {np.ndarray}

@@ -126,11 +126,12 @@ def _is_same(a: Any, b: Any) -> bool:
     )
 
 
-def contents_of(*objects: Any) -> list[tuple[Any, Any]]:
+def contents_of(*objects: Any, functions: list[Any] | None = None) -> list[tuple[Any, Any]]:
     """These objects and all that they lead to, each with its contents.
 
     Lists, tuples, dicts, deques, arrays, random generators, objects of users' and controllers' classes, closure cells,
-    defaults and attributes of users' functions are followed; robots never change.
+    defaults and attributes of users' functions are followed; robots never change. functions: gets these functions,
+    which have no contents of their own.
     """
     contents: list[tuple[Any, Any]] = []
     seen: dict[int, Any] = {}
@@ -155,6 +156,8 @@ def contents_of(*objects: Any) -> list[tuple[Any, Any]]:
             ahead.append(underlying(x))
         elif issubclass(kind, types.FunctionType):
             if is_own_function(x):
+                if functions is not None:
+                    functions.append(x)
                 ahead += x.__dict__, x.__defaults__, x.__kwdefaults__, *(x.__closure__ or ())
         elif issubclass(kind, (list, dict, deque, set, types.CellType)) or is_own_class(kind):
             contents.append((x, before := content(x)))
@@ -167,11 +170,13 @@ def snapshot(*objects: Any, names: bool = False) -> Callable[[], None]:
 
     names: also what their code reaches by names, such as globals and attributes of classes.
     """
-    contents, restore_names = contents_of(*objects), str
+    functions: list[Any] = []
+    contents, restore_names = contents_of(*objects, functions=functions), str
     with suppress(UntraceableError):
         if names:
-            functions = [(x, x.__name__) for x, _ in contents if issubclass(type(x), types.FunctionType)]
-            state = _Reached(functions, {type(x): None for x, _ in contents if is_own_class(type(x))})
+            state = _Reached(
+                [(x, x.__name__) for x in functions], {type(x): None for x, _ in contents if is_own_class(type(x))}
+            )
             state.begin()
             restore_names = state.restored
 
