@@ -52,11 +52,13 @@ class Loop:
         robot = plant.robot
         self.plant, self.now, self.controller = plant, plant.at(0.0), controller
         self.piece = self.piece_at(0.0)
-        self.reference = _reference(controller, plant.robot)
+        require_controller(controller)
+        _require_same_joints(controller, robot)
+        reference = getattr(controller, "reference", None)
+        self.reference = None if reference is None else require_reference(reference, robot, "controller.reference")
         q0, v0 = one_configuration(robot, "q0", q0), checked("v0", v0, (robot.nv,))
         if v0.ndim != 1:
             raise ArgumentError(f"v0: expected one velocity ({robot.nv},), got shape {v0.shape}")
-        _require_same_joints(controller, robot)
         z0, self.z_group = _start(controller, robot, q0, v0)
         x0 = plant._state_at_start(q0, v0)
         nx = 0 if x0 is None else len(x0)
@@ -285,13 +287,6 @@ class Loop:
 @functools.lru_cache(maxsize=64)
 def _group_of_states(configurations: Any, nv: int, z_group: Any, nx: int) -> Product:
     return Product(configurations, Rn(nv), z_group, *([Rn(nx)] if nx else []), Rn(1))
-
-
-def _reference(controller: Any, robot: Robot) -> Any:
-    """The reference of a controller, or None."""
-    require_controller(controller)
-    reference = getattr(controller, "reference", None)
-    return None if reference is None else require_reference(reference, robot, "controller.reference")
 
 
 def _require_same_joints(controller: Any, robot: Robot) -> None:

@@ -21,7 +21,6 @@ from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple, get_args
 
 from geomctrl.errors import ArgumentError
-from geomctrl.tracing.untraceable import assigned
 
 Kind = Literal["proved", "searched", "sampled", "simulated"]
 KINDS: tuple[Kind, ...] = get_args(Kind)  # strongest first
@@ -60,10 +59,11 @@ def record(kind: Kind, subject: str, **facts: Fact) -> None:
 def listening() -> Iterator[list[Evidence]]:
     """Context with a list that collects its records; afterwards outer listeners receive them too."""
     before, recorded_evidence = _recorded.get(), []
+    token = _recorded.set(recorded_evidence)
     try:
-        with assigned(_recorded, recorded_evidence):
-            yield recorded_evidence
+        yield recorded_evidence
     finally:
+        _recorded.reset(token)
         if before is not None:
             before.extend(recorded_evidence)
 
@@ -74,9 +74,14 @@ def known(nq: int, nv: int, z_shape: tuple[int, ...] | None) -> list[KnownState]
     return [x for x in _known.get() if tuple(None if y is None else y.shape for y in x[1:]) == shapes]
 
 
-def replaying(states: Iterable[KnownState]) -> contextlib.AbstractContextManager[Any]:
+@contextlib.contextmanager
+def replaying(states: Iterable[KnownState]) -> Iterator[None]:
     """Context in which `known` returns these states."""
-    return assigned(_known, tuple(states))
+    token = _known.set(tuple(states))
+    try:
+        yield
+    finally:
+        _known.reset(token)
 
 
 def summary(recorded_evidence: Iterable[Evidence]) -> list[tuple[Kind, str]]:
