@@ -1,6 +1,7 @@
 """The papers' tables as experiments/ prints them: every numbered result at round-off, and a row for every error."""
 
 import importlib
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -50,12 +51,12 @@ BENEATH = {
     "closed_forms.product_gravity_force": "closed_forms.product_of_exponentials",
     "closed_forms.adjoint_derivatives": "closed_forms.product_of_exponentials",
     "closed_forms.adjoint_second_derivatives": "closed_forms.product_of_exponentials",
-    "representations.convert_twist": "representations._from_body",
-    "representations.convert_jacobian": "representations._from_body",
-    "representations.convert_inertia": "representations._from_body",
-    "representations.convert_wrench": "representations._from_body",
-    "representations.convert_acceleration": "representations._from_body_rate",
-    "representations.convert_jacobian_rate": "representations._from_body_rate",
+    "representations.convert_twist": "conversions.from_body",
+    "representations.convert_jacobian": "conversions.from_body",
+    "representations.convert_inertia": "conversions.from_body",
+    "representations.convert_wrench": "conversions.from_body",
+    "representations.convert_acceleration": "conversions.from_body_rate",
+    "representations.convert_jacobian_rate": "conversions.from_body_rate",
 }
 
 
@@ -93,6 +94,9 @@ def err(patch: pytest.MonkeyPatch, function: str) -> None:
         return wrong(original(*args, **options))
 
     patch.setattr(home, attribute, erring)
+    for name, module in [*sys.modules.items()]:  # modules of the papers import functions from each other
+        if name.startswith("geomctrl.papers.") and getattr(module, attribute, None) is original:
+            patch.setattr(module, attribute, erring)
     if home in (geomctrl.lie.so3, geomctrl.lie.se3):  # the scripts call the function as a method of the group
         patch.setattr(type(getattr(gc, function.split(".")[0])), attribute, staticmethod(erring))
 
