@@ -115,6 +115,7 @@ EXAMPLES = {
         {**LOOP, **LEVEL, "shortest": PERIOD, "longest": number(0.0625, positive=True), **SEARCH, **RTOL},
         forms=["shortest", "longest"],
     ),
+    "testing.Tube.save": Example({"path": path("tube.npz")}, TUBE),
     "testing.reach": Example(
         {
             "plant": SLIDER,
@@ -122,7 +123,7 @@ EXAMPLES = {
             "initial_box": BOUNDS,
             "t_end": number(0.25, positive=True),
             "parameters": number(0.125, negative=False),
-            "order": 4,
+            "control_dt": number(0.125, positive=True),
             "pieces": 1,
             "executor": None,
             "resume": None,
