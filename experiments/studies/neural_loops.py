@@ -37,12 +37,12 @@ ACTIVATIONS = {
 
 def network(name):
     """The function of a network's file: sizes, activations, weights and bias of each neuron, then offset and scale."""
-    words = (NETWORKS / f"{name}.txt").read_text().split()
-    inputs, outputs, hidden = map(int, words[:3])
-    sizes = [inputs, *map(int, words[3 : 3 + hidden]), outputs]
-    activations = [ACTIVATIONS[x] for x in words[3 + hidden : 4 + 2 * hidden]]
-    is_single = "tanh" in words or "sigmoid" in words  # its numbers are those of single precision, to nine digits
-    numbers = np.array(words[4 + 2 * hidden :], np.float32 if is_single else float).astype(float)
+    entries = (NETWORKS / f"{name}.txt").read_text().split()
+    inputs, outputs, hidden = map(int, entries[:3])
+    sizes = [inputs, *map(int, entries[3 : 3 + hidden]), outputs]
+    activations = [ACTIVATIONS[x] for x in entries[3 + hidden : 4 + 2 * hidden]]
+    is_single = "tanh" in entries or "sigmoid" in entries  # its numbers are those of single precision, to nine digits
+    numbers = np.array(entries[4 + 2 * hidden :], np.float32 if is_single else float).astype(float)
     layers = []
     for n, m, activation in zip(sizes, sizes[1:], activations):
         block, numbers = numbers[: m * (n + 1)].reshape(m, n + 1), numbers[m * (n + 1) :]

@@ -102,8 +102,8 @@ def test_a_change_that_is_not_compiled(choice):
         assert (law.extra, law.i.tolist()) == (None, [0.0, 0.0])
     else:
         with pytest.warns(RuntimeWarning, match="runs in Python"):
-            found = run(change, "auto", law=law)[0].q
-        np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12)
+            actual = run(change, "auto", law=law)[0].q
+        np.testing.assert_allclose(actual, expected, rtol=0.0, atol=1e-12)
 
 
 def test_a_change_in_continuous_time():

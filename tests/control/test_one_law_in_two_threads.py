@@ -189,11 +189,11 @@ class Largest(gc.monitors.Monitor):
 class Numbered(Integrator):
     """Numbers its objects, which other objects' runs do not see."""
 
-    made = 0
+    count = 0
 
     def __init__(self):
         super().__init__()
-        Numbered.made += 1
+        Numbered.count += 1
         TEAM.append(self)
 
 
