@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from .code_identity import CREATED, functions_in
 from .locks import members_replaced
 
-CODE, DEFAULTS, BASES = attrgetter("__code__"), attrgetter("__defaults__"), attrgetter("__bases__")
+ATTRIBUTES = {name: attrgetter(f"__{name}__") for name in ("code", "defaults", "kwdefaults", "bases")}
 EQUAL_TO_OTHERS = (int, float, complex, tuple, frozenset)
 MEMBERS = (types.FunctionType, types.BuiltinFunctionType, type, int, float, str, tuple)
 
@@ -30,13 +30,13 @@ class Replacements:
         self._imported, self._modules = 0, set[str]()
         self._spaces: dict[str, _Space] = {}  # modules and classes by location
         self._views: list[Iterable[Any]] = []  # their members, which the views follow
-        self._functions: list[types.FunctionType] = []
-        self._classes: list[type] = []
+        # what has code, defaults, defaults of keywords and bases, in the order of `ATTRIBUTES`
+        self._owners: tuple[list[Any], ...] = tuple([] for _ in ATTRIBUTES)
         self._first: list[list[Any]] = []  # the first result of `_read`
         self._all: list[Any] = []  # the entries of these lists
-        self._numbers: Callable[[list[Any]], Iterable[Any]] = (
-            tuple  # those to which others may be equal, as -0.0 to 0.0
-        )
+        # those to which others may be equal, as -0.0 to 0.0
+        self._numbers: Callable[[list[Any]], Iterable[Any]] = tuple
+        self._first_numbers: Iterable[Any] = ()
         self._result: list[tuple[str, list[Any]]] | None = None
 
     @contextmanager
@@ -63,7 +63,7 @@ class Replacements:
             return []
         changed, first = [], [*self._first]
         for k, (name, members) in enumerate(
-            zip([*self._spaces, "code", "defaults", "bases"], self._read(), strict=True)
+            zip([*self._spaces, *ATTRIBUTES], self._read(), strict=True)
         ):
             if len(members) != len(self._first[k]) or not all(map(is_, members, self._first[k])):
                 others = self._replaced(name, self._first[k]) if name in self._spaces else members
@@ -86,9 +86,11 @@ class Replacements:
         return None
 
     def _read(self) -> list[list[Any]]:
-        """The members of modules and classes, and the code, defaults and bases of functions and classes."""
-        attributes = (CODE, self._functions), (DEFAULTS, self._functions), (BASES, self._classes)
-        return [*map(list, self._views), *([*map(of, owners)] for of, owners in attributes)]
+        """The members of modules and classes, and the attributes of functions and classes."""
+        return [*map(list, self._views), *map(list, self._attributes())]
+
+    def _attributes(self) -> Iterator[Iterator[Any]]:
+        return map(map, ATTRIBUTES.values(), self._owners)
 
     def _watch_new_modules(self) -> None:
         self._imported, count = len(sys.modules), len(self._views)
@@ -97,22 +99,23 @@ class Replacements:
             if new and not name.startswith(self._without) and isinstance(module, types.ModuleType):
                 self._modules.add(name)
                 self._watch_module(name, module)
-        read, first = self._read(), self._first or [[], [], []]
-        attributes = [[*old, *now[len(old) :]] for old, now in zip(first[-3:], read[-3:])]
-        self._first = [*first[:-3], *read[count:-3], *attributes]
+        n = len(ATTRIBUTES)
+        read, first = self._read(), self._first or [[] for _ in ATTRIBUTES]
+        attributes = [[*old, *now[len(old) :]] for old, now in zip(first[-n:], read[-n:])]
+        self._first = [*first[:-n], *read[count:-n], *attributes]
         self._find_numbers()
 
     def _find_numbers(self) -> None:
         self._all = [*chain.from_iterable(self._first)]
         places = [j for j, x in enumerate(self._all) if isinstance(x, EQUAL_TO_OTHERS)]
         self._numbers = itemgetter(*places, places[0]) if places else lambda _: ()  # a tuple, also of one place
+        self._first_numbers = self._numbers(self._all)
 
     def _is_unchanged(self) -> bool:
         """Whether all entries are the earlier ones. Lists compare identical entries without calling them."""
-        entries = [*chain.from_iterable(self._views), *map(CODE, self._functions), *map(DEFAULTS, self._functions)]
-        entries += map(BASES, self._classes)
+        entries = [*chain.from_iterable(self._views), *chain.from_iterable(self._attributes())]
         try:
-            return entries == self._all and all(map(is_, self._numbers(entries), self._numbers(self._all)))
+            return entries == self._all and all(map(is_, self._numbers(entries), self._first_numbers))
         except Exception:  # of an array, or of a user's class
             return False
 
@@ -123,8 +126,14 @@ class Replacements:
         for kind in classes:
             self._watch(f"{name}.{kind.__qualname__}", vars(kind))
         held = [*members.values(), *(x for kind in classes for x in vars(kind).values())]
-        self._functions += {id(f): f for x in held for f in functions_in(x) if f.__module__ == name}.values()
-        self._classes += classes
+        functions = {id(f): f for x in held for f in functions_in(x) if f.__module__ == name}.values()
+        for f in functions:
+            if f.__kwdefaults__:
+                self._watch(f"{name}.{f.__qualname__}", f.__kwdefaults__)
+        # without a default at import, all calls give the argument: a default set later changes none of them
+        watched = functions, (f for f in functions if f.__defaults__), (f for f in functions if f.__kwdefaults__), classes
+        for owners, new in zip(self._owners, watched, strict=True):
+            owners += new
 
     def _watch(self, name: str, members: Mapping[str, Any], watched: frozenset[str] | None = None) -> None:
         if name not in self._spaces:

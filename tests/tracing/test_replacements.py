@@ -25,8 +25,8 @@ class Other(Base):
     def rate(self):
         return 2.0
 
-def helper(x=1.0):
-    return x
+def helper(x=1.0, *, scale=1.0):
+    return scale * x
 """
 
 
@@ -72,6 +72,8 @@ def doubled(x=1.0):
         (lambda lab: setattr(lab.helper, "__code__", doubled.__code__), "code"),
         (lambda lab: setattr(lab.helper, "__defaults__", (2.0,)), "defaults"),
         (lambda lab: setattr(lab.helper, "__defaults__", (1,)), "defaults"),
+        (lambda lab: setattr(lab.helper, "__kwdefaults__", {"scale": 2.0}), "kwdefaults"),
+        (lambda lab: lab.helper.__kwdefaults__.update(scale=2.0), "replaceable_lab.helper"),
         (lambda lab: setattr(lab, "ZERO", -0.0), "replaceable_lab"),
         (lambda lab: setattr(lab, "FLAG", 1), "replaceable_lab"),
         (lambda lab: setattr(lab.Law, "PAIR", (0, 1.0)), "replaceable_lab.Law"),

@@ -70,7 +70,11 @@ LIBRARY = (np.ufunc, np.dtype, type(np.where), re.Pattern, types.GenericAlias, t
 OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity", "joints", "frames"}
 NUMERICAL = ("arguments", "lie", "integrators", "mechanism", "terms", "papers", "robot", "constrained", "motion")
 CALLED = [f"geomctrl.{name}" for name in (*NUMERICAL, "control", "controllers")]  # packages that laws may call
-NOT_CALLED = ("compiled", "group_members", "loop", "loop_runner", "many", "side_by_side")  # by laws
+NOT_CALLED = (  # modules that run, store and show loops, and that nothing inside a loop calls
+    *("compiled", "group_members", "hand_tuning", "loop", "many", "monitors.chosen", "on_gpu", "options"),
+    *("plant_export", "progress", "python_code", "rebuilding", "record", "run", "samples", "side_by_side"),
+    *("stepping", "sweeping"),
+)
 REPLACEMENTS = Replacements(*CALLED, without=tuple(f"geomctrl.control.{name}" for name in NOT_CALLED))
 
 
