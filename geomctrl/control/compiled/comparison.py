@@ -58,7 +58,7 @@ COMMANDED = ("tau", *OF_STATE)  # reported first, because other quantities follo
 
 
 class ComparedSample(NamedTuple):
-    """A sample in Python and in compiled code, and what it was computed from."""
+    """A sample in Python and in compiled code, as views of `Comparison.numbers`, and what it was computed from."""
 
     expected: np.ndarray
     compiled: np.ndarray
@@ -84,8 +84,13 @@ class Comparison:
         if self.traced.observed is None:
             self.traced.observed = SampleRow(self.traced, loop, len(self.watchers))
         self.layout: SampleRow = self.traced.observed
+        self.numbers, self.used = np.zeros((2, 0)), 0  # in Python and in compiled code, of all samples one after another
         self.memory = np.full(len(machine.remembered), np.inf)  # so that strict monitors accept every value
         self.memory[: self.traced.worst] = self.traced.memory_of(self.watchers)
+        for watcher, memory in zip(self.watchers, self.layout.changing):
+            for x in (vars(watcher)[name] for name, _, is_written in memory if not is_written):
+                if type(x) is np.ndarray:  # compiled code does not write it: Python must not either
+                    x.setflags(write=False)
         self.law = self.traced.law_memory
         self.remembered = self._remembered_by(law_of(loop))
         self.area = None if loop.sensing is None else loop.sensing.area
@@ -99,7 +104,7 @@ class Comparison:
     def before(self, t: float, t_end: float, period: float) -> None:
         """Compare at time t in the initial state, and in others until t_end, half at multiples of the period."""
         count, samples = self.extent.states, []
-        self.machine.remembered[:, self.lane] = self.memory
+        self._begin(count + 1, INTERVAL_BEFORE)
         with np.errstate(all="ignore"), at_work(), reraise_untraceable():
             for k in range(count + 1):
                 time = t + (t_end - t) * k / count
@@ -117,7 +122,7 @@ class Comparison:
     def after(self, rows: Sequence[np.ndarray], period: int, dt: float) -> None:
         """Compare stored samples as written by the machine. period: steps between calls of the law."""
         e, law, samples, compared = self.traced.equations, self.law, [], []
-        self.machine.remembered[:, self.lane] = self.memory
+        self._begin(len(rows), INTERVAL_AFTER)
         with np.errstate(all="ignore"), at_work(), reraise_untraceable():
             for k, row in enumerate(rows):
                 t, y, held = float(row[0]), row[1 : 1 + e.y].copy(), row[1 + e.y : 1 + e.y + e.held]
@@ -133,12 +138,20 @@ class Comparison:
                 return
             if self.precision != "double":
                 self._require_agreement(samples)
-                samples = [x._replace(compiled=x.expected) for x in samples]
+                self.numbers[1, : self.used] = self.numbers[0, : self.used]
             stored = np.array(compared)
             steps = np.round(stored[:, 0] / dt)  # the last step may be shorter
             asked = (steps % period == 0) & (np.abs(stored[:, 0] - steps * dt) < 1e-6 * dt) if period else True
-            samples = self.layout.with_stored(samples, stored[:, 1 + e.y :], asked)
+            watching = tuple([x.watching for x in samples])
+            self.layout.insert_stored(*self.numbers[:, : self.used], watching, stored[:, 1 + e.y :], asked)
             self._require_agreement(samples, ROUNDING[self.precision])
+
+    def _begin(self, samples: int, interval: int) -> None:
+        """Prepare the comparison of so many samples, of which one in `interval` is compared for monitors too."""
+        self.machine.remembered[:, self.lane] = self.memory
+        watching = -(-samples // interval)
+        size = watching * self.layout.total + (samples - watching) * self.layout.own
+        self.numbers, self.used = np.empty((2, size)), 0
 
     # --- one sample --------------------------------------------------------------------------------------------------
 
@@ -155,8 +168,10 @@ class Comparison:
         compiled = machine.look(lane, None if self.watching else self.layout.own)
         if compiled is None:  # a call in Python might change what the trace does not contain
             return None
+        first, end = self.used, self.used + len(compiled)
+        numbers = self.numbers[:, first:end]
         try:
-            expected = self._in_python(t, y, area)
+            expected = self._in_python(t, y, area, numbers[0])
         except UntraceableError:
             raise
         except Exception as error:
@@ -164,10 +179,14 @@ class Comparison:
                 f"{self._where()}: compiled, the loop returns a result at t = {t:g}, where Python raises"
                 f" {type(error).__name__}: {error!s:.200}"
             ) from None
-        self.samples += 1
-        return ComparedSample(expected, compiled, t, y, area, self.remembered, self.watching)
+        self.samples, self.used = self.samples + 1, end
+        numbers[1] = compiled
+        return ComparedSample(expected, numbers[1], t, y, area, self.remembered, self.watching)
 
-    def _in_python(self, t: float, y: np.ndarray, area: np.ndarray | None) -> np.ndarray:
+    def _in_python(
+        self, t: float, y: np.ndarray, area: np.ndarray | None, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The numbers of a sample in Python, in `out` if there is one."""
         if area is not None:
             self.python.sensing.hold(area)
         law, controller = self.law, self.python.controller
@@ -180,7 +199,7 @@ class Comparison:
         if law.cells:
             after = law.split(self._remembered_by(controller))
             sample |= {("memory", path): x for path, x in after.items()}
-        return self.layout.flat(sample, remembered, self._where, self.memory if self.watching else None)
+        return self.layout.flat(sample, remembered, self._where, self.memory if self.watching else None, out)
 
     def _remembered_by(self, controller: Any) -> np.ndarray:
         """The memory of the law as numbers; nan for values that the trace does not know."""
@@ -194,8 +213,8 @@ class Comparison:
         """Raise UntraceableError if Python differs by more than rounding from compiled code."""
         if not samples:
             return
-        expected, compiled = (np.concatenate(x) for x in zip(*((x.expected, x.compiled) for x in samples)))
-        starts = self.layout.starts_of(tuple([x.watching for x in samples]))
+        expected, compiled = self.numbers[:, : self.used] if len(samples) > 1 else samples[0][:2]
+        starts, _ = self.layout.positions_of(tuple([x.watching for x in samples]))
         apart, size = self.layout.differences(expected, compiled)
         largest, size = np.maximum.reduceat(apart, starts), np.maximum.reduceat(size, starts)
         if (largest <= rounding.agreement * np.maximum(size, FLOOR)).all():
@@ -302,11 +321,11 @@ def fill_work_buffers(loop: Any, watchers: Sequence[Any], traced: TracedLoop, t:
 
 
 def _sample(
-    own: Any, watchers: Iterable[tuple[Any, list[tuple[str, Place]]]], t: float, y: np.ndarray
+    own: Any, watchers: Iterable[tuple[Any, list[tuple[str, Place, bool]]]], t: float, y: np.ndarray
 ) -> tuple[dict[tuple[str, str], Any], set[str], list[tuple[Place, Any]]]:
     """The contents of a sample in Python, by the names of the compiled one, the names of its signals, and new memory.
 
-    watchers: with the attributes that may change and their places; those that remain are not in the result.
+    watchers: with their attributes `SampleRow.changing`; those that remain are not in the result.
     """
     y.setflags(write=False)
     q, v, z = own.split(y)
@@ -332,19 +351,20 @@ def _sample(
             state = State(q, v, z, x, float(y[-1]), y)
             sample = Sample(t, state, command, own.now, applied, reference=own.reference, measured=measured)
         attributes = vars(watcher)
-        before = dict(attributes)
-        arrays = {name: x.copy() for name, _ in memory if type(x := before[name]) is np.ndarray}
+        before = attributes.copy()
+        arrays = {name: x.copy() for name, _, written in memory if written and type(x := before[name]) is np.ndarray}
         if isinstance(watcher, Monitor):
             values["monitor", watcher.name] = float(watcher.measure(sample))
             for name, x in watcher.signals.items():
                 values["watched", name] = float(x)
         else:
             watcher.add(sample)
-        for name, place in memory:
+        for name, place, _ in memory:
             if (x := attributes[name]) is not before[name] or name in arrays:
                 remembered.append((place, x))
         attributes.clear()
-        attributes.update(before, **arrays)
+        attributes.update(before)
+        attributes.update(arrays)
     if own.sensing is not None:
         values |= {("measured", name): x for name, x in own.sensing.measured.items()}
     if own.reference is not None:

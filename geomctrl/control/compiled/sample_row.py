@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -38,13 +39,18 @@ class SampleRow:
         self.starts = np.array([k for k, b in zip(split, [*split[1:], self.total]) if b > k])
         self.dim = dim
         self.own_places = [x for x in self.places if x[0][0] not in ("monitor", "watched")]
+        self.own_keys = [key for key, *_ in self.own_places]
         self.own = self.own_places[-1][3]  # where monitors and measures begin, and then their memory
-        self._starts_of: dict[tuple[bool, ...], np.ndarray] = {}
+        self._positions: dict[tuple[bool, ...], tuple[np.ndarray, np.ndarray]] = {}
         kept = [(key[0], a, b) for key, _, a, b in self.own_places if key[0] in (*ROW_ONLY_COLUMNS, *OF_STATE)]
         self._stored = np.array([k for _, a, b in kept for k in range(a, b)], int)
         self._of_law = np.array([kind != "desired" for kind, a, b in kept for k in range(a, b)], bool)
-        named = [(x.watcher, (x.name, place)) for x, place in zip(traced.memory, of_memory)]
-        # of each watcher, the attributes that may change and their places
+        written = {k for _, k in traced.equations.remembered}
+        named = [
+            (x.watcher, (x.name, place, not written.isdisjoint(range(x.first, x.first + x.size))))
+            for x, place in zip(traced.memory, of_memory)
+        ]
+        # of each watcher, the attributes that may change, their places, and whether compiled code changes them
         self.changing = [[entry for k, entry in named if k == watcher] for watcher in range(watchers)]
         self._drawn: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
@@ -56,15 +62,17 @@ class SampleRow:
             self._drawn[number] = configuration, rng.normal(size=max(len(loop.y), loop.group.dim))
         return self._drawn[number]
 
-    def starts_of(self, watching: tuple[bool, ...]) -> np.ndarray:
-        """Where the arrays of samples begin, one sample after the other, with monitors and measures or without."""
-        starts = self._starts_of.get(watching)
-        if starts is None:
-            ends = np.cumsum([self.total if with_all else self.own for with_all in watching])
+    def positions_of(self, watching: tuple[bool, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """For samples one after the other, with monitors and measures or without: where their arrays begin, and where
+        each has the numbers of `insert_stored` (samples, numbers).
+        """
+        positions = self._positions.get(watching)
+        if positions is None:
+            firsts = np.cumsum([0, *(self.total if with_all else self.own for with_all in watching[:-1])])
             parts = [self.starts if with_all else self.starts[self.starts < self.own] for with_all in watching]
-            starts = np.concatenate([part + first for part, first in zip(parts, [0, *ends])])
-            self._starts_of[watching] = starts
-        return starts
+            starts = np.concatenate([part + first for part, first in zip(parts, firsts)])
+            positions = self._positions[watching] = starts, firsts[:, None] + self._stored
+        return positions
 
     def flat(
         self,
@@ -72,17 +80,21 @@ class SampleRow:
         remembered: list[tuple[Place, Any]],
         where: Callable[[], str],
         memory: np.ndarray | None,
+        out: np.ndarray | None = None,
     ) -> np.ndarray:
         """The numbers of a sample in Python; without those of monitors and measures if they are not compared.
 
         remembered: new memory of monitors and measures. memory: that before the sample; None if they are not compared.
+        out: where to write them.
         Raises UntraceableError if shapes differ.
         """
-        out, places = np.zeros(self.own if memory is None else self.total), self.own_places
+        places, keys = self.own_places, self.own_keys
+        if out is None:
+            out = np.empty(self.own if memory is None else self.total)
         if memory is not None:
             out[self.memory :] = memory[: self.total - self.memory]
-            places = self.places
-        for (key, shape, first, last), x in [*((place, sample.get(place[0])) for place in places), *remembered]:
+            places, keys = self.places, self.keys
+        for (key, shape, first, last), x in chain(zip(places, map(sample.get, keys)), remembered):
             if type(x) is np.ndarray and x.shape == shape:
                 out[first:last] = x if x.ndim == 1 else x.ravel()
             elif type(x) is float and not shape:
@@ -93,22 +105,22 @@ class SampleRow:
                 raise UntraceableError(f"{where()}: compiled, {' '.join(key).strip()} has another shape than in Python")
         return out
 
-    def with_stored(self, samples: list[Any], stored: np.ndarray, asked: Any) -> list[Any]:
-        """Compiled samples with those numbers of stored rows that differ more from the expected ones.
+    def insert_stored(
+        self, expected: np.ndarray, compiled: np.ndarray, watching: tuple[bool, ...], stored: np.ndarray, asked: Any
+    ) -> None:
+        """Insert into compiled samples those numbers of stored rows that differ more from the expected ones.
 
-        asked: whether the law was called for a row's command.
+        expected, compiled, watching: of the samples, as for `positions_of`. asked: whether the law was called for a
+        row's command.
         """
-        entries = self._stored
-        now, rows = np.array([x.compiled[: self.own] for x in samples])[:, entries], stored[:, entries - self.dim]
+        _, positions = self.positions_of(watching)
+        now, rows = compiled[positions], stored[:, self._stored - self.dim]
         if (now == rows).all():
-            return samples
-        of_python = np.array([x.expected[: self.own] for x in samples])[:, entries]
+            return
+        of_python = expected[positions]
         farther = self.differences(of_python, rows)[0] > self.differences(of_python, now)[0]
-        chosen = np.where(farther & (np.reshape(asked, (-1, 1)) | ~self._of_law), rows, now)
-        samples = [x._replace(compiled=x.compiled.copy()) for x in samples]
-        for x, numbers in zip(samples, chosen):
-            x.compiled[entries] = numbers
-        return samples
+        chosen = farther & (np.reshape(asked, (-1, 1)) | ~self._of_law)
+        compiled[positions] = np.where(chosen, rows, now)
 
     def differences(self, expected: np.ndarray, compiled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """|expected - compiled|, 0 if both are nan; |expected|, 0 if it is not finite. For samples or rows of them."""
