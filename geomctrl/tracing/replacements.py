@@ -62,9 +62,7 @@ class Replacements:
         if self._is_unchanged():
             return []
         changed, first = [], [*self._first]
-        for k, (name, members) in enumerate(
-            zip([*self._spaces, *ATTRIBUTES], self._read(), strict=True)
-        ):
+        for k, (name, members) in enumerate(zip([*self._spaces, *ATTRIBUTES], self._read(), strict=True)):
             if len(members) != len(self._first[k]) or not all(map(is_, members, self._first[k])):
                 others = self._replaced(name, self._first[k]) if name in self._spaces else members
                 if others is None:
@@ -131,8 +129,8 @@ class Replacements:
             if f.__kwdefaults__:
                 self._watch(f"{name}.{f.__qualname__}", f.__kwdefaults__)
         # without a default at import, all calls give the argument: a default set later changes none of them
-        watched = functions, (f for f in functions if f.__defaults__), (f for f in functions if f.__kwdefaults__), classes
-        for owners, new in zip(self._owners, watched, strict=True):
+        positional, by_keyword = [f for f in functions if f.__defaults__], [f for f in functions if f.__kwdefaults__]
+        for owners, new in zip(self._owners, (functions, positional, by_keyword, classes), strict=True):
             owners += new
 
     def _watch(self, name: str, members: Mapping[str, Any], watched: frozenset[str] | None = None) -> None:

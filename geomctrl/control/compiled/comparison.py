@@ -84,7 +84,10 @@ class Comparison:
         if self.traced.observed is None:
             self.traced.observed = SampleRow(self.traced, loop, len(self.watchers))
         self.layout: SampleRow = self.traced.observed
-        self.numbers, self.used = np.zeros((2, 0)), 0  # in Python and in compiled code, of all samples one after another
+        self.numbers, self.used = (
+            np.zeros((2, 0)),
+            0,
+        )  # in Python and in compiled code, of all samples one after another
         self.memory = np.full(len(machine.remembered), np.inf)  # so that strict monitors accept every value
         self.memory[: self.traced.worst] = self.traced.memory_of(self.watchers)
         for watcher, memory in zip(self.watchers, self.layout.changing):
@@ -183,9 +186,7 @@ class Comparison:
         numbers[1] = compiled
         return ComparedSample(expected, numbers[1], t, y, area, self.remembered, self.watching)
 
-    def _in_python(
-        self, t: float, y: np.ndarray, area: np.ndarray | None, out: np.ndarray | None = None
-    ) -> np.ndarray:
+    def _in_python(self, t: float, y: np.ndarray, area: np.ndarray | None, out: np.ndarray | None = None) -> np.ndarray:
         """The numbers of a sample in Python, in `out` if there is one."""
         if area is not None:
             self.python.sensing.hold(area)

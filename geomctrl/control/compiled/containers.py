@@ -1,7 +1,8 @@
-"""Contents of containers, arrays and random generators: copying, comparing and restoring them."""
+"""Contents of objects, containers, arrays and random generators: copying, comparing and restoring them."""
 
 from __future__ import annotations
 
+import functools
 import gc
 import hashlib
 import types
@@ -11,7 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.tracing.code_identity import MISSING, PLAIN, attributes_of, identity, in_cell, plain_value
+from geomctrl.tracing.code_identity import (
+    MISSING,
+    PLAIN,
+    attributes_of,
+    identity,
+    in_cell,
+    plain_value,
+    set_attributes,
+)
 from geomctrl.tracing.rotations import is_rotation
 
 MAX_INLINE_BYTES = 1024  # arrays up to this size are part of a key; longer ones by digest
@@ -78,64 +87,99 @@ def underlying(x: Any) -> Any:
 
 
 def values_in(x: Any, content: Any) -> list[Any]:
-    """The parts of a copy of x's contents that must be inspected."""
+    """The parts of the `content` of a container, array or random generator x that must be inspected."""
     if issubclass(type(x), np.ndarray):
         return [*content.ravel().tolist()] if x.dtype == object else [repr(array_signature(content))]
     if issubclass(type(x), np.random.Generator):
         return []
-    if isinstance(content, dict):
+    if issubclass(type(x), dict):
         factory = (x.default_factory,) if issubclass(type(x), defaultdict) else ()
         return [*factory, *(y for pair in content.items() for y in pair)]
-    return [x.maxlen, *content] if issubclass(type(x), deque) else list(content)
+    values = content if issubclass(type(x), set) else content.values()
+    return [x.maxlen, *values] if issubclass(type(x), deque) else [*values]
 
 
-def content_of(x: Any) -> Any:
-    """A copy of the contents of a container or random generator; code of a user's class does not run."""
-    if issubclass(type(x), np.ndarray):
+@functools.lru_cache(maxsize=1024)
+def _base(kind: type) -> Any:
+    """The built-in container type of a class; None for other classes."""
+    return next((base for base in (OrderedDict, dict, list, set, deque, bytearray) if issubclass(kind, base)), None)
+
+
+def content(x: Any, attributes: bool = False) -> Any:
+    """A copy of what x contains, by key, index or name: of an array an array, of a random generator its state.
+
+    attributes: of a container the attributes instead. Code of a user's class does not run.
+    """
+    kind = type(x)
+    if issubclass(kind, np.ndarray):
         return np.array(x)
-    if issubclass(type(x), np.random.Generator):
+    if issubclass(kind, np.random.Generator):
         return x.bit_generator.state
-    base = _base(x)
-    return dict(base.items(x)) if issubclass(base, dict) else list(base.__iter__(x))
+    if kind is types.CellType:
+        return {} if (contents := in_cell(x)) is MISSING else {"": contents}
+    base = None if attributes else _base(kind)
+    if base is None:
+        return attributes_of(x)
+    if issubclass(base, dict):
+        return dict(base.items(x))
+    return dict.fromkeys(set.__iter__(x)) if base is set else dict(enumerate(base.__iter__(x)))
 
 
-def _base(x: Any) -> Any:
-    """The built-in container type of x."""
-    return next(kind for kind in (OrderedDict, dict, list, set, deque, bytearray) if issubclass(type(x), kind))
-
-
-def differs(x: Any, before: Any, attributes: bool = False) -> bool:
-    if type(x) is types.CellType:
-        return in_cell(x) is not before
+def difference(x: Any, before: Any, attributes: bool = False) -> str | None:
+    """What differs from the earlier `content` of x: ".name" of an attribute, "" for anything else; None if nothing."""
+    kind = type(x)
     if isinstance(before, np.ndarray):
-        return x.shape != before.shape or x.dtype != before.dtype or x.tobytes() != before.tobytes()
-    now = attributes_of(x) if attributes else content_of(x)
-    if issubclass(type(x), np.random.Generator):
-        return repr(now) != repr(before)
-    if isinstance(before, dict):
-        return list(map(id, now)) != list(map(id, before)) or any(now[k] is not y for k, y in before.items())
-    return len(now) != len(before) or any(a is not b for a, b in zip(now, before))
+        same = x.shape == before.shape and x.dtype == before.dtype
+        return None if same and np.ndarray.tobytes(x) == np.ndarray.tobytes(before) else ""
+    now = content(x, attributes)
+    if issubclass(kind, np.random.Generator):
+        return None if repr(now) == repr(before) else ""
+    if not other_keys(x, now, before) and all(_is_same(now[key], before[key]) for key in now):
+        return None
+    if kind is types.CellType or not (attributes or _base(kind) is None):
+        return ""
+    return "." + next(name for name in [*before, *now] if now.get(name, now) is not before.get(name, before))
 
 
-def put_back(x: Any, before: Any) -> None:
-    if type(x) is types.CellType:
-        if before is MISSING:
-            del x.cell_contents
-        else:
-            x.cell_contents = before
-    elif issubclass(type(x), np.ndarray):
+def other_keys(x: Any, now: Mapping, before: Mapping) -> bool:
+    """Whether the keys of x have changed: for a dict or a set, also their order."""
+    if not issubclass(type(x), (dict, set)):
+        return now.keys() != before.keys()
+    return len(now) != len(before) or not all(map(_is_same_key, now, before))
+
+
+def _is_same_key(a: Any, b: Any) -> bool:
+    return _is_same(a, b) or (None not in (key_signature(a), key_signature(b)) and a == b)
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether two values are one object, or tuples of the same objects."""
+    return a is b or (
+        type(a) is type(b) and issubclass(type(a), tuple) and len(a) == len(b) and all(map(_is_same, a, b))
+    )
+
+
+def put_back(x: Any, before: Any, attributes: bool = False) -> None:
+    """Restore the `content` of x."""
+    kind, base = type(x), None if attributes else _base(type(x))
+    if issubclass(kind, np.ndarray):
         x.shape = before.shape
-        np.asarray(x)[...] = before
-    elif issubclass(type(x), np.random.Generator):
+        x.view(np.ndarray)[...] = before
+    elif issubclass(kind, np.random.Generator):
         x.bit_generator.state = before
+    elif kind is types.CellType:
+        del x.cell_contents
+        if before:
+            x.cell_contents = before[""]
+    elif base is None:
+        set_attributes(x, before)
     else:
-        base = _base(x)
         base.clear(x)
-        if isinstance(before, dict):
+        if issubclass(base, dict):
             for key, value in before.items():
                 base.__setitem__(x, key, value)
         else:
-            (base.update if base is set else base.extend)(x, before)
+            base.update(x, before) if base is set else base.extend(x, before.values())
 
 
 def space_of(owner: Any) -> Any:

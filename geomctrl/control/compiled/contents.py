@@ -12,17 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.tracing.code_identity import (
-    MISSING,
-    attributes_of,
-    in_cell,
-    is_own_class,
-    is_own_function,
-    set_attributes,
-)
+from geomctrl.tracing.code_identity import is_own_class, is_own_function
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .containers import underlying
+from .containers import content, difference, other_keys, put_back, underlying
 from .external_state import ExternalState
 from .law_memory import MemoryLengthError, changed_leaves, length_or_order, line_of_change, place_of
 
@@ -72,7 +65,7 @@ def changes(filled: Filled, kinds: Iterable[type], shared: Set[int]) -> Iterator
             yield path, clone, False
             continue
         now, items = content(clone), isinstance(clone, (list, dict, deque))
-        if _other_keys(clone, now, before):
+        if other_keys(clone, now, before):
             change = (
                 f"{path} changes {length_or_order(now, before)}" if items else f"{path}{name} is created or deleted"
             )
@@ -83,47 +76,6 @@ def changes(filled: Filled, kinds: Iterable[type], shared: Set[int]) -> Iterator
         for key in now:
             place = place_of(path, key, items) if items or key else path  # the value in a cell has no name
             yield from changed_leaves(place, before[key], now[key], contents)
-
-
-def content(x: Any) -> dict[Any, Any]:
-    """The contents of a container or object, by key or name."""
-    if issubclass(type(x), dict):
-        return dict(x)
-    if issubclass(type(x), set):
-        return dict.fromkeys(x)
-    if issubclass(type(x), (list, deque)):
-        return dict(enumerate(x))
-    if type(x) is types.CellType:
-        return {} if (contents := in_cell(x)) is MISSING else {"": contents}
-    return attributes_of(x)
-
-
-def difference(clone: Any, before: Any) -> str | None:
-    """The changed attribute of a clone, "" for a clone without attributes; None if nothing changed."""
-    if isinstance(before, np.ndarray):
-        same = clone.shape == before.shape and clone.tobytes() == before.tobytes()
-    elif issubclass(type(clone), np.ndarray):
-        same = all(a is b for a, b in zip(clone.view(np.ndarray).ravel().tolist(), before, strict=True))
-    elif issubclass(type(clone), np.random.Generator):
-        same = repr(clone.bit_generator.state) == repr(before)
-    else:
-        now = content(clone)
-        same = not _other_keys(clone, now, before) and all(_is_same(now[name], before[name]) for name in now)
-        if not same and not issubclass(type(clone), (list, dict, deque, set, types.CellType)):
-            return "." + next(n for n in [*before, *now] if now.get(n, now) is not before.get(n, before))
-    return None if same else ""
-
-
-def _other_keys(x: Any, now: Mapping, before: Mapping) -> bool:
-    """Whether the keys of x have changed: for a dict, also their order."""
-    return list(now) != list(before) if issubclass(type(x), dict) else now.keys() != before.keys()
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    """Whether two values are one object, or tuples of the same objects."""
-    return a is b or (
-        type(a) is type(b) and issubclass(type(a), tuple) and len(a) == len(b) and all(map(_is_same, a, b))
-    )
 
 
 def contents_of(*objects: Any, functions: list[Any] | None = None) -> list[tuple[Any, Any]]:
@@ -142,10 +94,8 @@ def contents_of(*objects: Any, functions: list[Any] | None = None) -> list[tuple
         if id(x) in seen or issubclass(kind, (Mechanism, type)):
             continue
         seen[id(x)] = x
-        if issubclass(kind, np.ndarray):
-            contents.append((x, x.copy()))
-        elif issubclass(kind, np.random.Generator):
-            contents.append((x, x.bit_generator.state))
+        if issubclass(kind, (np.ndarray, np.random.Generator)):
+            contents.append((x, content(x)))
         elif issubclass(kind, tuple):
             ahead += x
         elif issubclass(kind, types.MethodType):
@@ -195,28 +145,6 @@ class _Reached(ExternalState):
     def _visit(self, x: Any, name: str, *, copied: bool = False) -> None:
         with suppress(UntraceableError):
             super()._visit(x, name, copied=copied)
-
-
-def put_back(clone: Any, before: Any) -> None:
-    """Restore the contents of a clone."""
-    if isinstance(before, np.ndarray):
-        clone[...] = before
-    elif issubclass(type(clone), np.ndarray):
-        clone.view(np.ndarray).ravel()[:] = before
-    elif issubclass(type(clone), np.random.Generator):
-        clone.bit_generator.state = before
-    elif issubclass(type(clone), (list, deque)):
-        clone.clear()
-        clone.extend(before.values())
-    elif type(clone) is types.CellType:
-        del clone.cell_contents
-        if before:
-            clone.cell_contents = before[""]
-    elif issubclass(type(clone), (dict, set)):
-        clone.clear()
-        clone.update(before)
-    else:
-        set_attributes(clone, before)
 
 
 BUFFERS = 99  # input array of a graph for the contents of work buffers before a call; no output may depend on it

@@ -41,7 +41,6 @@ from geomctrl.tracing.code_identity import (
     origin,
     parts_of,
     plain_value,
-    set_attributes,
     without_recording,
 )
 from geomctrl.tracing.rebinding import without_data
@@ -51,7 +50,7 @@ from geomctrl.tracing.type_tests import refuse_identity_with_truth
 from geomctrl.tracing.untraceable import UntraceableError
 from geomctrl.tracing.untraceable_attribute import outside_of_the_law, refuse_files, unknown_object
 
-from .containers import CONTAINERS, TABLES, content_of, differs, put_back, set_member, space_of, underlying, values_in
+from .containers import CONTAINERS, TABLES, content, difference, put_back, set_member, space_of, underlying, values_in
 
 MAX_THINGS = 10_000  # largest number of inspected objects
 PURE_MODULES = {"typing", "dataclasses"}  # modules whose objects have no side effects
@@ -142,9 +141,9 @@ class ExternalState:
                 if own or name in CREATED:
                     delattr(owner, name)
         for name, x, before, attributes in self.held:
-            if differs(x, before, attributes):
+            if difference(x, before, attributes) is not None:
                 changed = changed or name
-                set_attributes(x, before) if attributes else put_back(x, before)
+                put_back(x, before, attributes)
         before, now = self._random, (random.getstate(), np.random.get_state())  # noqa: NPY002
         if now[0] != before[0] or not all(map(np.array_equal, now[1], before[1])):
             changed = changed or "the state of random numbers"
@@ -249,9 +248,9 @@ class ExternalState:
             self._copied_functions.remove(id(x))
             self.reached.append(x)
         for other, cell in zip(x.__code__.co_freevars, x.__closure__ or ()):
-            self.held.append((other, cell, in_cell(cell), False))
+            self.held.append((other, cell, content(cell), False))
             self._visit(in_cell(cell), other)
-        self.held.append((name, x.__dict__, dict(x.__dict__), False))
+        self.held.append((name, x.__dict__, content(x.__dict__), False))
         for other, value in x.__dict__.items():
             self._visit(value, f"{name}.{other}")
         self._visit(x.__defaults__, f"{name}.__defaults__")
@@ -356,9 +355,8 @@ class ExternalState:
         elif issubclass(kind, types.MappingProxyType):
             self._several(name, kind, underlying(x))
         elif issubclass(kind, (*CONTAINERS, np.random.Generator)):
-            content = content_of(x)
-            self.held.append((name, x, content, False))
-            self._several(name, kind, *values_in(x, content))
+            self.held.append((name, x, contents := content(x), False))
+            self._several(name, kind, *values_in(x, contents))
             self._own_attributes(x, name)
         elif issubclass(kind, (tuple, frozenset)):
             self._several(name, kind, *(tuple if issubclass(kind, tuple) else frozenset).__iter__(x))

@@ -14,8 +14,8 @@ import numpy as np
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.code_identity import MISSING, PLAIN
 
-from .containers import space_of
-from .contents import content, contents_of, difference
+from .containers import content, difference, space_of
+from .contents import contents_of
 from .symbolic_copies import SymbolicCopies
 
 _lock = threading.Lock()

@@ -39,15 +39,18 @@ from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 from .containers import (
     TABLES,
     array_signature,
+    content,
+    difference,
     is_named_tuple,
     key_signature,
     owner_of,
+    put_back,
     shared_array,
     storage,
     table_signature,
     underlying,
 )
-from .contents import ADVICE, LAW, SideEffectError, content, difference, put_back, require_overwritten
+from .contents import ADVICE, LAW, SideEffectError, require_overwritten
 from .copies_of_functions import copy_of_cell, copy_of_function, copy_of_method, copy_of_named, copy_of_partial
 from .external_state import LIBRARY, MAX_THINGS, ExternalState
 from .law_memory import Cell, LawMemory, line_of_change, place_of, put_at, value_at
@@ -253,8 +256,7 @@ class SymbolicCopies:
                 raise UntraceableError(f"{path} is an array that a call changes under another name too: copy it")
             self._remembered_ids.add(id(x))
             self._begin(x, clone)
-            entries = clone.copy() if clone.dtype != object else clone.view(np.ndarray).ravel().tolist()
-            self.filled.append((clone, path, entries))
+            self.filled.append((clone, path, content(clone)))
             self.is_copy(clone, x)
         del self.signature[mark:]
         return clone
@@ -281,8 +283,7 @@ class SymbolicCopies:
                     numbers.ravel()[zero] = 0.0
                 numbers = entered(numbers)
             clone = self._begin(x, numbers, x.shape, storage(x), zero.tobytes())
-        entries = x if clone.dtype == x.dtype else clone.view(np.ndarray).ravel().tolist()
-        self.filled.append((clone, path, entries))
+        self.filled.append((clone, path, x if clone.dtype == x.dtype else content(clone)))
         clone.flags.writeable = x.flags.writeable
         self.is_copy(clone, x)
         return clone
