@@ -16,10 +16,11 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import difference
 from geomctrl.other_names import OF_SIMULATE, named_arguments
 from geomctrl.robot import Robot
-from geomctrl.tracing.untraceable import UntraceableError
+from geomctrl.tracing.untraceable import UntraceableError, assigned
 
 from .compiled.choice import say
-from .compiled.contents import snapshot
+from .compiled.contents import Snapshot
+from .compiled.external_state import replaced_members
 from .compiled.law_use import used_by_this_thread
 from .contracts import Controller
 from .loop_runner import LONGER_CHUNKS, Case, LoopRunner, in_a_loop
@@ -138,12 +139,13 @@ def run_loop(
 
     remembers = choice and control_dt is not None  # the law may have changed itself before compilation is refused
     owned = case.plant, case.controller, watching
-    restore = snapshot(*owned, names=True) if choice is True or remembers else lambda: None
-    with used_by_this_thread([case.controller, case.plant, *watching]):
+    before = Snapshot(*owned, names=True) if choice is True or remembers else Snapshot()
+    replaced = None if progress else before.replaced  # `progress` is a user's code, which may replace members
+    with used_by_this_thread([case.controller, case.plant, *watching]), assigned(replaced_members, replaced):
         try:
             return run(choice)
         except UntraceableError as error:  # with "auto" also after the run, if compiled code and Python disagree
-            restore()
+            before()
             if choice is True:
                 raise
             say(f"this loop runs in Python: {error}")

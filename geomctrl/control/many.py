@@ -22,7 +22,7 @@ from geomctrl.other_names import OF_SIMULATE, named_arguments
 from geomctrl.robot import Robot
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .compiled.contents import snapshot
+from .compiled.contents import Snapshot
 from .compiled.law import copy_of
 from .contracts import Controller, require_controller
 from .loop_runner import Case, LoopRunner
@@ -116,7 +116,7 @@ def simulate_many(
     instance("options", options, SimulationOptions, "gc.SimulationOptions")
     arguments = t_end, dt, control_dt, monitor_list(monitors), options
     owned = [x for case in cases for x in (case.plant, case.controller)]
-    restore = snapshot(owned, names=True) if options.compiled is True else str
+    restore = Snapshot(owned, names=True) if options.compiled is True else str
     runners = [_runner(case, arguments) for case in cases]
     try:
         return to_end(runners, options.compiled, threads, compared_each=True, gpu=options.gpu)
@@ -259,7 +259,7 @@ def _runner(case: Case, arguments: Arguments, measures: Sequence[Measure] = (), 
     watching = [copy.copy(m) for m in monitors]
     runner = LoopRunner(case, t_end, dt, control_dt, watching, options, own, confirming)
     restore = (
-        snapshot(plant, case.controller) if control_dt is not None else lambda: None
+        Snapshot(plant, case.controller) if control_dt is not None else lambda: None
     )  # a sampled law may have memory
 
     def restarted_runner() -> LoopRunner:

@@ -21,7 +21,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 from .closed_loop import hold_count
 from .compiled.choice import FittedTrace, known_trace, say
 from .compiled.comparison import SIDE_BY_SIDE, WHOLE, Comparison
-from .compiled.contents import snapshot
+from .compiled.contents import Snapshot
 from .compiled.machine import SAMPLE, STEP, Machine
 from .contracts import Command, Controller, Reference, wants_measurements
 from .loop import simulate
@@ -132,7 +132,7 @@ class Episodes:
         law = self.runners[k].loop.controller if same else ActionLaw(start.base, start.reference, np.zeros(0))
         if not same:
             law.added = np.full(start.plant.inputs, 0.5)  # no zeros: those would be constants of the trace
-            self._restore[k] = snapshot(start.base)
+            self._restore[k] = Snapshot(start.base)
         self.starts[k], self.k[k] = start, 0
         runner = self.runners[k] = self._runner(start, law)
         if not self.q.size:

@@ -111,6 +111,7 @@ class Replacements:
 
     def _is_unchanged(self) -> bool:
         """Whether all entries are the earlier ones. Lists compare identical entries without calling them."""
+        self._all.copy()  # reads all objects in one tight loop: cache misses, which cost most of the time, overlap
         entries = [*chain.from_iterable(self._views), *chain.from_iterable(self._attributes())]
         try:
             return entries == self._all and all(map(is_, self._numbers(entries), self._first_numbers))

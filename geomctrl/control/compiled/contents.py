@@ -115,28 +115,32 @@ def contents_of(*objects: Any, functions: list[Any] | None = None) -> list[tuple
     return contents
 
 
-def snapshot(*objects: Any, names: bool = False) -> Callable[[], None]:
-    """Store `contents_of` these objects and return a function that restores them.
+class Snapshot:
+    """`contents_of` objects at this time; a call restores them.
 
-    names: also what their code reaches by names, such as globals and attributes of classes.
+    names: also what their code reaches by names, such as globals and attributes of classes. `replaced`: the replaced
+    members of the package if only its own code can run in calls of the objects, else None.
     """
-    functions: list[Any] = []
-    contents, restore_names = contents_of(*objects, functions=functions), str
-    with suppress(UntraceableError):
-        if names:
-            state = _Reached(
-                [(x, x.__name__) for x in functions], {type(x): None for x, _ in contents if is_own_class(type(x))}
-            )
-            state.begin()
-            restore_names = state.restored
 
-    def restore() -> None:
-        restore_names()
-        for x, before in contents:
+    def __init__(self, *objects: Any, names: bool = False):
+        functions: list[Any] = []
+        self._contents, self._state, self.replaced = contents_of(*objects, functions=functions), None, None
+        if not names:
+            return
+        kinds = dict.fromkeys(kind for x, _ in self._contents if is_own_class(kind := type(x)))
+        with suppress(UntraceableError):
+            state = _Reached([(x, x.__name__) for x in functions], kinds)
+            state.begin()
+            self._state = state
+            if not state.replaced and all(x.__module__.startswith("geomctrl.") for x in (*functions, *kinds)):
+                self.replaced = state.replaced
+
+    def __call__(self) -> None:
+        if self._state is not None:
+            self._state.restored()
+        for x, before in self._contents:
             if difference(x, before) is not None:
                 put_back(x, before)
-
-    return restore
 
 
 class _Reached(ExternalState):

@@ -15,6 +15,7 @@ import re
 import sys
 import types
 from collections.abc import Iterable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,10 @@ NOT_CALLED = (  # modules that run, store and show loops, and that nothing insid
 REPLACEMENTS = Replacements(*CALLED, without=tuple(f"geomctrl.control.{name}" for name in NOT_CALLED))
 
 
+# The replaced members of the package in a context in which only the package's own code runs, which replaces none.
+replaced_members: ContextVar[list[tuple[str, list[Any]]] | None] = ContextVar("replaced_members", default=None)
+
+
 class ExternalState:
     """The objects that functions and classes refer to by name.
 
@@ -114,7 +119,10 @@ class ExternalState:
             self._visit(x, name, copied=id(x) in self._copied_functions)
         for kind in kinds:
             self._class(kind, kind.__name__)
-        for place, members in REPLACEMENTS.now():
+        self.replaced = replaced_members.get()
+        if self.replaced is None:
+            self.replaced = REPLACEMENTS.now()
+        for place, members in self.replaced:
             self.signature.append((place, *map(identity, members)))
             self.reached += members
             for x in members:
