@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, read_only, shown
+from geomctrl.arguments import count, listed, read_only, shown
+from geomctrl.control.compiled.symbolic_copies import SymbolicCopies
 from geomctrl.control.progress import progress_function
 from geomctrl.control.sweeping.executors import cores
 from geomctrl.errors import ArgumentError
@@ -101,9 +102,12 @@ def certify(
     """
     budget = budget_of(budget)
     threads = cores() if threads is None else count("threads", threads, 1)
-    claim = claim_of(f, box, outside=outside, where=where, strict=strict)
-    if not isinstance(f, Trace):
-        compare_with_python(f, claim)
+    if isinstance(f, Trace):
+        claim = claim_of(f, box, outside=outside, where=where, strict=strict)
+    else:
+        constraints = [where] if callable(where) else listed("where", where)
+        claim = _traced_claim(f, box, constraints, outside, strict)
+        compare_with_python([f, *constraints], claim)
     with progress_function(progress, "certifying") as report:
         first = None if budget.resume is None else _earlier(budget.resume, claim)
         certificate = settle(
@@ -116,6 +120,21 @@ def certify(
     if certificate:
         record("proved", f"{getattr(f, '__name__', 'f')} {'<' if strict else '<='} 0", boxes=certificate.boxes)
     return certificate
+
+
+def _traced_claim(
+    f: Callable[[Any], Any], box: Any, constraints: list[Any], outside: Ellipsoid | float | None, strict: bool
+) -> Claim:
+    """The claim, traced on copies of its functions. Raises UntraceableError if a call changes what it can reach."""
+    copies = SymbolicCopies(advice="a claim is about a function of x alone: compute the value from x in each call")
+    clones = [copies.of(x, name) for x, name in zip([f, *constraints], _names(constraints))]
+    with copies.used():
+        return claim_of(clones[0], box, outside=outside, where=clones[1:], strict=strict)
+
+
+def _names(constraints: list[Any]) -> list[str]:
+    """The arguments of `certify` that hold f and the constraints."""
+    return ["f", *(f"where[{k}]" for k in range(len(constraints)))]
 
 
 def _earlier(resume: Any, claim: Claim) -> tuple[np.ndarray, np.ndarray]:
@@ -182,10 +201,10 @@ def recheck(
         return check(proof, processes=processes, progress=report)
 
 
-def compare_with_python(f: Callable[[Any], Any], claim: Claim, seed: int = 0) -> None:
-    """Compare f with its trace at random points of the domain.
+def compare_with_python(functions: list[Callable[[Any], Any]], claim: Claim, seed: int = 0) -> None:
+    """Compare f and the constraints, in this order, with their traces at random points of the box.
 
-    Raises UntraceableError if they differ, and ArgumentError if f is undefined there."""
+    Raises UntraceableError if they differ, and ArgumentError if f is undefined in the domain."""
     rng = np.random.default_rng(seed)
     x = np.concatenate([[0.5 * claim.lo + 0.5 * claim.hi], rng.uniform(claim.lo, claim.hi, (STATES, claim.n))])
     corners = rng.random((CORNERS, claim.n)) < 0.5
@@ -194,19 +213,33 @@ def compare_with_python(f: Callable[[Any], Any], claim: Claim, seed: int = 0) ->
     values = {k: x[:, claim.coordinates.index(tuple(place))] for k, place in loads.items()}
     graph = claim.trace.graph
     outputs = valued(graph, [Symbol(graph, k) for k in claim.trace.outputs], values, len(x))
-    for y, (value, *constraints) in zip(x, outputs):
-        if not all(g <= 0.0 for g in constraints) or math.isnan(value):
+    (f, *constraints), (name, *names) = functions, _names(functions[1:])
+    for y, (value, *bounds) in zip(x, outputs):
+        for g, other, bound in zip(constraints, names, bounds):
+            called, _ = _called(g, y)
+            _require_agreement(other, bound, called, y)
+        if not all(bound <= 0.0 for bound in bounds) or math.isnan(value):
             continue
-        called, got = math.nan, "nan"
-        with np.errstate(all="ignore"):
-            try:
-                called = float(np.asarray(f(read_only(y)), float).item())
-            except Exception as error:  # f is undefined where it raises
-                got = repr(error)
+        called, got = _called(f, y)
         if math.isnan(called):
             said = f"in the domain, and of constraints too, got {got} at x = {y.tolist()}"
             raise ArgumentError(f"f: expected a number everywhere {said}")
-        if called != value and not abs(called - value) <= ROUNDING_TOLERANCE * max(abs(called), 1.0):
-            raise UntraceableError(
-                f"f: the traced function returns {value:.9g}, Python {called:.9g}, at x = {y.tolist()}"
-            )
+        _require_agreement(name, value, called, y)
+
+
+def _called(f: Callable[[Any], Any], x: np.ndarray) -> tuple[float, str]:
+    """The value of f in Python and its text; nan where f raises, because it is undefined there."""
+    with np.errstate(all="ignore"):
+        try:
+            called = float(np.asarray(f(read_only(x)), float).item())
+        except Exception as error:
+            return math.nan, repr(error)
+    return called, repr(called)
+
+
+def _require_agreement(name: str, value: float, called: float, x: np.ndarray) -> None:
+    both_undefined = math.isnan(value) and math.isnan(called)
+    if called != value and not both_undefined and not abs(called - value) <= ROUNDING_TOLERANCE * max(abs(called), 1.0):
+        raise UntraceableError(
+            f"{name}: the traced function returns {value:.9g}, Python {called:.9g}, at x = {x.tolist()}"
+        )

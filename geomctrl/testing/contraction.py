@@ -22,7 +22,7 @@ from geomctrl.mechanism.states import require_vectors
 from geomctrl.other_names import named_arguments
 
 from .domain import State
-from .lyapunov_rate import continuous
+from .lyapunov_rate import compared_with_python, flat, rates_in_python
 from .robot_terms import derivative
 from .search import SearchProblem
 from .settings import Region
@@ -176,17 +176,15 @@ class Variations:
     def field_and_jacobian(self, x: State) -> tuple[np.ndarray, np.ndarray]:
         """f (n,) and A (n, n)."""
         n = self.size
-        if self.traced is not None:
-            own = [] if x.z is None else np.ravel(x.z)
-            numbers = self.traced(x.t, np.concatenate((x.q, x.v, own, [0.0])))
+        numbers = None if self.traced is None else self.traced(x)
+        if numbers is not None:
             return numbers[:n], numbers[n:].reshape(n, n)
+        self.traced = None
         columns = [derivative(lambda s, e=e: self.field(self._moved(x, 0.0, e, s)), DIFFERENCE_STEP) for e in np.eye(n)]
         return self.field(x), np.column_stack(columns)
 
     def field(self, x: State) -> np.ndarray:
-        tau, z_rate = continuous(self.controller(*x))
-        a = self.plant.at(x.t).acceleration(x.t, x.q, x.v, tau)
-        return np.concatenate((x.v, a, [] if z_rate is None else np.ravel(z_rate)))
+        return np.concatenate((x.v, rates_in_python(self.controller, self.plant, x)))
 
     def _moved(self, x: State, dt: float, direction: np.ndarray, s: float | None = None) -> State:
         """The state after time dt, displaced by s (default dt) times a direction."""
@@ -194,9 +192,10 @@ class Variations:
         z = None if x.z is None else x.z + y[2 * n :].reshape(x.z.shape)
         return State(x.t + dt, x.q + y[:n], x.v + y[n : 2 * n], z)
 
-    def _traced(self) -> Callable[[float, np.ndarray], np.ndarray]:
+    def _traced(self) -> Callable[[State], np.ndarray | None]:
         if self.plant.switches:
             raise ArgumentError("plant: changes")
         self.loop = loop = trace_closed_loop(self.plant, self.controller)
         f = loop.field[: self.size]
-        return loop.function([*f, *(g for x in f for g in loop.gradient(x)[1 : 1 + self.size])])
+        numbers = loop.function([*f, *(g for x in f for g in loop.gradient(x)[1 : 1 + self.size])])
+        return compared_with_python(lambda x: numbers(x.t, flat(x)), range(self.size), self.field, self.controller)

@@ -22,7 +22,7 @@ from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.robot import Robot
 
 from .domain import State
-from .lyapunov_rate import continuous, settled_derivative
+from .lyapunov_rate import compared_with_python, continuous, flat, rates_in_python, settled_derivative
 from .settings import Port
 
 FIRST_STEP = 4e-3  # s, the first step of the differences, which are halved until they converge
@@ -101,10 +101,12 @@ class Flow:
     def at(self, x: State) -> Rates:
         if self.traced is None:
             return self._by_differences(x)
-        own = [] if x.z is None else np.ravel(x.z)
-        numbers, m = self.traced(x.t, np.concatenate((x.q, x.v, own, [0.0]))), self.size
-        S, promised, slope = map(float, numbers[:3])
-        return Rates(S, promised, slope, numbers[3 : 3 + m], numbers[3 + m :])
+        numbers, m = self.traced(x), self.size
+        if numbers is None:
+            self.traced = None
+            return self._by_differences(x)
+        S, promised, slope, *ports = numbers[: len(numbers) - self.further]
+        return Rates(float(S), float(promised), float(slope), np.array(ports[:m]), np.array(ports[m:]))
 
     def value(self, x: State, plant: Any = None) -> tuple[Any, Any]:
         """(S, its promised rate)."""
@@ -113,7 +115,7 @@ class Flow:
             return exactly("storage(t, q, v, z, plant)", self.function(*x, plant), (), finite=False), np.nan
         return tuple(self.controller.lyapunov(*x, plant))
 
-    def _traced(self) -> Callable[[float, np.ndarray], np.ndarray]:
+    def _traced(self) -> Callable[[State], np.ndarray | None]:
         if self.plant.switches:
             raise ArgumentError("plant: changes")
         own = self.function is None and self.port is None  # only the controller's V
@@ -123,7 +125,16 @@ class Flow:
         push = [loop.along(S, [*still, *loop.extra[f"a{k}"].tolist(), *rest], pace=0.0) for k in range(self.size)]
         y = [] if self.port is None else np.ravel(loop.extra["y"]).tolist()
         promised = np.nan if self.function is not None else loop.rate
-        return loop.function([S, promised, loop.along(S), *push, *y])
+        rates = loop.field[self.plant.robot.nv : -1]
+        self.further = len(rates)
+        f = loop.function([S, promised, loop.along(S), *push, *y, *rates])
+        compared = [0, 1, *range(-self.further, 0)]
+        return compared_with_python(lambda x: f(x.t, flat(x)), compared, self._in_python, self.controller)
+
+    def _in_python(self, x: State) -> list[float]:
+        """S, its promised rate, the accelerations and z_rate."""
+        S, promised = self.value(x, self.plant)
+        return [S, promised, *rates_in_python(self.controller, self.plant, x)]
 
     def _extra(self, parts: Any, t: Any, q: Any, v: Any, z: Any, command: Command) -> dict[str, Any]:
         extra = {} if self.function is None else {"S": self.function(t, q, v, z, parts.plant)}

@@ -7,7 +7,8 @@ rate that the controller promises.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ NOISE_STEPS = 4  # number of smallest steps that estimate the noise of V
 AGREEMENT = 1e-6  # between differences and exact rate, relative to |rate| + V / s, besides the differences' own error
 GRADIENTS = 10_000  # operations of V, V' and the rate up to which gradients (four times as many) are compiled: 3 s
 EPS = float(np.finfo(float).eps)
+COMPARED_STATES, ROUNDING_TOLERANCE = 20, 1e-6  # of the comparison of traced loops with Python, relative above 1
 
 
 def continuous(command: Command) -> tuple[Any, Any]:
@@ -199,6 +201,40 @@ class ExactRate:
 def flat(x: State) -> np.ndarray:
     """The state as one array of a closed loop, with zero work."""
     return np.concatenate((x.q, x.v, [] if x.z is None else np.ravel(x.z), [0.0]))
+
+
+def rates_in_python(controller: Any, plant: Plant, x: State) -> list[float]:
+    """The accelerations and z_rate of the closed loop, computed by the law and the plant in Python."""
+    tau, z_rate = continuous(controller(*x))
+    a = plant.at(x.t).acceleration(x.t, x.q, x.v, tau)
+    return [*np.asarray(a).tolist(), *([] if z_rate is None else np.ravel(z_rate).tolist())]
+
+
+def compared_with_python(
+    traced: Callable[[State], np.ndarray], compared: Iterable[int], python: Callable[[State], Any], controller: Any
+) -> Callable[[State], np.ndarray | None]:
+    """A function that returns `traced(x)`, or None once Python has other values, with a warning.
+
+    compared: the indices of the numbers that `python` also computes. The first `COMPARED_STATES` states are compared.
+    """
+    indices, count, differs = [*compared], 0, False
+
+    def checked(x: State) -> np.ndarray | None:
+        nonlocal count, differs
+        numbers = traced(x)
+        if count < COMPARED_STATES and not differs:
+            count += 1
+            expected, values = np.asarray(python(x), float), numbers[indices]
+            size = np.maximum(np.abs(expected), 1.0)
+            same = (np.abs(values - expected) <= ROUNDING_TOLERANCE * size) | (np.isnan(values) & np.isnan(expected))
+            differs = not same.all()
+            if differs:
+                name = type(controller).__name__
+                warnings.warn(f"{name}: the traced loop differs from Python {x}: derivatives are differences",
+                              RuntimeWarning, stacklevel=2)
+        return None if differs else numbers
+
+    return checked
 
 
 def _is_real(x: Any) -> bool:

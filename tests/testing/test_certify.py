@@ -389,3 +389,44 @@ def test_closer_to_the_equilibrium_and_confirmed():
 
 def test_a_bar_is_drawn():
     assert certify(lambda x: -motzkin(x) - 1e-3, SQUARE, progress=True)
+
+
+class Counts:
+    """A function that returns other numbers after its first calls."""
+
+    def __init__(self, calls):
+        self.calls, self.count = calls, 0
+
+    def __call__(self, x):
+        self.count += 1
+        return x[0] - 2.0 if self.count < self.calls else 5.0
+
+
+@pytest.mark.parametrize("calls", [2, 1000])
+@pytest.mark.parametrize("place", ["f", "where[0]"])
+def test_functions_with_memory_are_refused_with_the_line_and_stay_as_they_are(place, calls):
+    counts, other = Counts(calls), lambda x: x[0] - 2.0
+    f, constraint = (counts, other) if place == "f" else (other, counts)
+    message = rf"{re.escape(place)}\.count changes during a call, in .*test_certify\.py, line \d+: .* compute the value"
+    with pytest.raises(UntraceableError, match=message):
+        certify(f, [(0.0, 0.9)], where=constraint)
+    assert counts.count == 0
+
+
+class OfNumbers:
+    """A factor of which numpy's numbers compute another product than other objects."""
+
+    def __array_ufunc__(self, ufunc, method, *args, **_):
+        return -1.0
+
+    def __rmul__(self, x):
+        return 1.0 + 0.0 * x
+
+
+FACTOR = OfNumbers()
+
+
+def test_a_constraint_that_is_another_one_where_it_is_traced_is_refused():
+    message = r"where\[1\]: the traced function returns 1, Python -1, at x = \[0\.45\]|OfNumbers"
+    with pytest.raises(UntraceableError, match=message):
+        certify(lambda x: x[0] - 0.5, [(0.0, 0.9)], where=[lambda x: x[0] - 0.8, lambda x: x[0] * FACTOR])
