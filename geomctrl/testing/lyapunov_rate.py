@@ -230,8 +230,11 @@ def compared_with_python(
             differs = not same.all()
             if differs:
                 name = type(controller).__name__
-                warnings.warn(f"{name}: the traced loop differs from Python {x}: derivatives are differences",
-                              RuntimeWarning, stacklevel=2)
+                warnings.warn(
+                    f"{name}: the traced loop differs from Python {x}: derivatives are differences",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
         return None if differs else numbers
 
     return checked

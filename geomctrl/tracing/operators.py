@@ -395,7 +395,7 @@ def _no_number(self: Any) -> Any:
         )
     raise UnknownValueError(
         f"a symbol is used as a number{caller()}: its value is unknown while the code is traced; functions of numpy and"
-        " math can be traced, float() and int() unless the module tests `is float` or `is int`: write isinstance()"
+        " math can be traced, float() and int() unless code of the module that uses them tests `is`: write isinstance()"
     )
 
 

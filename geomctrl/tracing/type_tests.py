@@ -136,14 +136,31 @@ _last_answers: dict[int, tuple[list[types.CodeType], bool]] = {}  # by module, b
 
 @functools.lru_cache(maxsize=10_000)
 def _identity_of_type(code: types.CodeType) -> bool:
+    """Whether code that uses the names tests the identity of an object that may be one of them, or their result."""
     before: list[dis.Instruction] = []
-    for instruction in dis.get_instructions(code) if {"float", "int"} & {*code.co_names} else ():
+    names = {"float", "int"} & {*code.co_names}
+    instructions = [*dis.get_instructions(code)] if names else []
+    calls_only = all(_is_called(x) for x in instructions if x.argval in names)
+    for instruction in instructions:
         if instruction.opname in ("CACHE", "RESUME", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL"):
             continue
-        if instruction.opname == "IS_OP" and before[-1].argrepr != "None" and not _of_two_types(before):
+        decided = bool(before) and (before[-1].argrepr == "None" or _of_two_types(before))
+        if instruction.opname == "IS_OP" and not decided and not (calls_only and _is_named(before)):
             return True
         before = [*before[-5:], instruction]
     return any(_identity_of_type(x) for x in code.co_consts if isinstance(x, types.CodeType))
+
+
+def _is_called(x: dis.Instruction) -> bool:
+    """Whether an instruction loads a global name in order to call it."""
+    return x.opname == "LOAD_GLOBAL" and x.arg is not None and x.arg & 1 == 1
+
+
+def _is_named(before: list[dis.Instruction]) -> bool:
+    """Whether the right side of `is` is a global name or an attribute of one, such as a member of an enum."""
+    while before and before[-1].opname == "LOAD_ATTR":
+        before = before[:-1]
+    return bool(before) and before[-1].opname == "LOAD_GLOBAL"
 
 
 def _of_two_types(before: list[dis.Instruction]) -> bool:

@@ -60,7 +60,7 @@ def outside_of_the_law(module: str | None) -> str:
 
 
 REPORTING = {"warnings", "logging"}
-REPORT = "return the value as a signal, Command(tau, name=value), and report it after the run"
+REPORT = "return the value as a signal, Command(tau, signals={'name': value}), and report it after the run"
 
 
 def at_work() -> AbstractContextManager[bool]:

@@ -734,7 +734,7 @@ class OwnController(gc.controllers.PDGravity):
 
 
 def test_constructors_of_users_subclasses_are_no_memory():
-    """The code names the class Command, so that constructors are followed; geomctrl records their arguments."""
+    """geomctrl records the arguments of constructors in attributes of the function."""
     options = [gc.SimulationOptions(compiled=x) for x in (True, False)]
     runs = [
         gc.simulate(ARM, OwnController(20.0), [0.3, -0.2], [0.0, 0.1], 0.1, 1e-3, control_dt, [Speed(2.0)], options=x)

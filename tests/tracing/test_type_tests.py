@@ -1,12 +1,14 @@
 """Type tests on a symbol give the type of the number that it represents, or are refused."""
 
+import enum
 import math
+import types
 
 import numpy as np
 import pytest
 
 from geomctrl.tracing import trace
-from geomctrl.tracing.type_tests import identity_with_truth
+from geomctrl.tracing.type_tests import compares_types, identity_with_truth
 from geomctrl.tracing.untraceable import UntraceableError
 
 RARE = 17.0, 17.5  # no point of a trace's comparison with Python lies between these
@@ -88,6 +90,35 @@ def test_identity_with_true_is_seen_in_what_is_computed_only():
     assert "is True" in identity_with_truth((lambda t: (t > 1.0) is True).__code__)
     assert "is False" in identity_with_truth((lambda t: [y for y in [t] if (y < 1.0) is False]).__code__)
     assert not identity_with_truth((lambda t: flag is True and Law.strict is True and t is not None).__code__)
+
+
+class Kind(enum.Enum):
+    FIRST = 1
+
+
+UNSET = object()
+IDENTITIES = {
+    "float": (lambda x: type(x) is float, True),
+    "a name of float": (lambda x, kind=float: (type(x) is kind, float(x), kind is float), True),
+    "float as a value": (lambda x: (np.zeros(2, dtype=float), x is Kind.FIRST), True),
+    "two results": (lambda x: float(x) is float(x), True),
+    "a result and a name": (lambda x, y: (y := float(x)) is y, True),
+    "a list's entry": (lambda x: float(x) is [x][0], True),
+    "None": (lambda x: x is None or float(x), False),
+    "two types": (lambda x, y: type(x) is type(y) or float(x), False),
+    "a member of an enum": (lambda x: x is Kind.FIRST or float(x), False),
+    "a member of a module's enum": (lambda x: x is np.testing.suppress_warnings or int(x), False),
+    "a mark": (lambda x: x is not UNSET and float(x), False),
+    "no float": (lambda x: x is not [1][0], False),
+}
+
+
+@pytest.mark.parametrize("name", IDENTITIES)
+def test_float_is_replaced_unless_identity_may_depend_on_it(name):
+    f, asks = IDENTITIES[name]
+    space = {"__name__": "a_module"}
+    space["f"] = types.FunctionType(f.__code__, space)
+    assert compares_types(space) is asks
 
 
 OF_TYPES = {

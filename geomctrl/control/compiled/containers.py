@@ -25,6 +25,7 @@ from geomctrl.tracing.rotations import is_rotation
 
 MAX_INLINE_BYTES = 1024  # arrays up to this size are part of a key; longer ones by digest
 TABLES = "scipy.interpolate", "scipy.spatial.transform"  # modules of objects without side effects
+RANDOM_STATE = "the state of random numbers"  # name of what numpy and random share among all code
 CONTAINERS = (dict, list, set, deque, bytearray, np.ndarray)
 
 

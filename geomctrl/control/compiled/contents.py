@@ -83,7 +83,7 @@ def contents_of(*objects: Any, functions: list[Any] | None = None) -> list[tuple
 
     Lists, tuples, dicts, deques, arrays, random generators, objects of users' and controllers' classes, closure cells,
     defaults and attributes of users' functions are followed; robots never change. functions: gets these functions,
-    which have no contents of their own.
+    and users' classes, which have no contents of their own.
     """
     contents: list[tuple[Any, Any]] = []
     seen: dict[int, Any] = {}
@@ -91,9 +91,13 @@ def contents_of(*objects: Any, functions: list[Any] | None = None) -> list[tuple
     while ahead:
         x = ahead.pop()
         kind = type(x)
-        if id(x) in seen or issubclass(kind, (Mechanism, type)):
+        if id(x) in seen or issubclass(kind, Mechanism):
             continue
         seen[id(x)] = x
+        if issubclass(kind, type):
+            if functions is not None and is_own_class(x):
+                functions.append(x)
+            continue
         if issubclass(kind, (np.ndarray, np.random.Generator)):
             contents.append((x, content(x)))
         elif issubclass(kind, tuple):

@@ -51,7 +51,18 @@ from geomctrl.tracing.type_tests import refuse_identity_with_truth
 from geomctrl.tracing.untraceable import UntraceableError
 from geomctrl.tracing.untraceable_attribute import outside_of_the_law, refuse_files, unknown_object
 
-from .containers import CONTAINERS, TABLES, content, difference, put_back, set_member, space_of, underlying, values_in
+from .containers import (
+    CONTAINERS,
+    RANDOM_STATE,
+    TABLES,
+    content,
+    difference,
+    put_back,
+    set_member,
+    space_of,
+    underlying,
+    values_in,
+)
 
 MAX_THINGS = 10_000  # largest number of inspected objects
 PURE_MODULES = {"typing", "dataclasses"}  # modules whose objects have no side effects
@@ -63,6 +74,8 @@ CONTRACT_ATTRIBUTES = {  # attributes of a controller
     *("coriolis_matrix", "lyapunov", "allowance", "true_parameters", "reference", "robot", "group", "form", "q_d")
 }
 NOT_READ = frozenset(("start", "value"))  # attributes of the package's classes that no code of a law reads
+NOT_IMPLICIT = {*CONSTRUCTORS, "__repr__", "__str__", "__init_subclass__", "__set_name__"}
+COMPARISONS = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__"}  # as dataclasses define them
 FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
 LIBRARY = (np.ufunc, np.dtype, type(np.where), re.Pattern, types.GenericAlias, type(Names.loaded),
            types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodWrapperType,
@@ -107,6 +120,7 @@ class ExternalState:
         self._libraries: dict[int, types.ModuleType] = {}
         self._known: dict[int, frozenset[str]] = {}  # names in the owners before the first call
         self._package_classes: set[int] = set()  # whose attributes are in _attributes
+        self._constructed: set[int] = set()  # classes that code reaches itself, and their bases
         self._visited: set[tuple[int, str]] = set()
         self._copied_functions = set(map(id, copied))
         try:
@@ -154,7 +168,7 @@ class ExternalState:
                 put_back(x, before, attributes)
         before, now = self._random, (random.getstate(), np.random.get_state())  # noqa: NPY002
         if now[0] != before[0] or not all(map(np.array_equal, now[1], before[1])):
-            changed = changed or "the state of random numbers"
+            changed = changed or RANDOM_STATE
             random.setstate(self._random[0])
             np.random.set_state(self._random[1])  # noqa: NPY002
         for space in self._unwarned:
@@ -171,7 +185,12 @@ class ExternalState:
             for owner in self._owners.values()
             for name, x in list(space_of(owner).items())
             if (id(owner), name) not in self._visited
-            and (name in self._attributes or _is_implicit(owner, name, x) or (anything and not name.startswith("__")))
+            and (
+                name in self._attributes
+                or _is_implicit(owner, name, x)
+                or (name in CONSTRUCTORS and id(owner) in self._constructed)
+                or (anything and not name.startswith("__"))
+            )
         ]
         for owner, name in todo:
             self._visited.add((id(owner), name))
@@ -179,6 +198,8 @@ class ExternalState:
             if name in CREATED and (not value or name == "__slotnames__"):
                 continue
             self.named.append((owner, name, value))
+            if type(value) is classmethod:  # may create an object of the class
+                self._attributes.update(CONSTRUCTORS)
             if isinstance(owner, type) and CACHE in (type(value), type(getattr(value, "__func__", None))):
                 raise UntraceableError(
                     f"{owner.__name__}.{name} is cached by functools, which keeps its arguments: cache a function of"
@@ -193,8 +214,19 @@ class ExternalState:
         ]
         for module, name in asked:
             self._visited.add((id(module), name))
-            self._of_library(vars(module)[name], f"{module.__name__}.{name}")
+            try:
+                self._of_library(vars(module)[name], f"{module.__name__}.{name}")
+            except UntraceableError as error:
+                self._locate(error, name)
+                raise
         return bool(todo or asked)
+
+    def _locate(self, error: UntraceableError, name: str) -> None:
+        """Add to the message the line of a function that uses an attribute of this name."""
+        functions = (x.__code__ for x in self.reached if type(x) is types.FunctionType)
+        code = next((code for code in functions if name in names_of(code).attributes), None)
+        if code is not None:
+            locate_use(error, code, name)
 
     def _of_library(self, x: Any, name: str) -> None:
         """Visit a member of a library's module: user code is followed, the library's own code is identified by id()."""
@@ -227,7 +259,7 @@ class ExternalState:
             self._function(without_recording(x), name, copied)
         elif issubclass(kind, type):
             self._class(x, name)
-            self._attributes.update(CONSTRUCTORS)
+            self._constructed.update(map(id, x.__mro__))
         elif issubclass(kind, types.ModuleType):
             self._module(x, name)
         elif issubclass(kind, FUNCTIONS):
@@ -241,7 +273,7 @@ class ExternalState:
         if not is_pure_module(x.__module__):
             raise UntraceableError(f"{name} is used: {outside_of_the_law(x.__module__)}")
         if x.__module__ == "dataclasses":
-            self._attributes.add("__dataclass_fields__")
+            self._attributes.update(("__dataclass_fields__", *CONSTRUCTORS))
         if not is_own_function(x) or (x.__module__ or "").startswith("geomctrl."):
             refuse_files(x, name)
             return
@@ -268,7 +300,10 @@ class ExternalState:
         """Visit the names that a function's code looks up in its globals, in builtins and in imported modules."""
         space, names = x.__globals__, names_of(x.__code__)
         self.spaces[id(space)] = space
-        self._attributes |= names.attributes
+        of_constructor = x.__name__ in CONSTRUCTORS  # calls those of the bases, which are followed with the class
+        self._attributes |= names.attributes - {*CONSTRUCTORS} if of_constructor else names.attributes
+        if ("type" in names.loaded or "__class__" in names.attributes) and x.__name__ not in COMPARISONS:
+            self._attributes.update(CONSTRUCTORS)  # the code may create an object like another one
         for other in sorted(names.attributes & REFUSED_ATTRIBUTES):
             raise UntraceableError(f"{name} reads {other}: its result may depend on more than numbers")
         other = ""
@@ -317,7 +352,7 @@ class ExternalState:
                 continue
             if cls.__module__.startswith("geomctrl."):  # a class of the package may call any of its attributes
                 self._package_classes.add(id(cls))
-                self._attributes |= names_in_class(cls, len(vars(cls)), NOT_READ)
+                self._attributes |= names_in_class(cls, len(vars(cls)), NOT_READ) - {*CONSTRUCTORS}
             elif id(cls) not in self._known and is_own_class(cls):
                 if "__del__" in vars(cls):
                     raise UntraceableError(f"{cls.__name__} has __del__, which copies of its objects would call too")
@@ -332,7 +367,7 @@ class ExternalState:
         if not is_pure_module(x.__name__):
             raise UntraceableError(f"{name} is used: {outside_of_the_law(x.__name__)}")
         if x.__name__ == "dataclasses":
-            self._attributes.add("__dataclass_fields__")
+            self._attributes.update(("__dataclass_fields__", *CONSTRUCTORS))
         if is_followed(x.__name__):
             self._owns(x)
         elif origin(x.__name__) != "geomctrl":
@@ -358,6 +393,8 @@ class ExternalState:
         elif issubclass(type(x), LIBRARY) or kind.__module__ in PURE_MODULES or x is MISSING:
             self.signature.append((name, identity(x)))
             refuse_files(x, name)
+        elif kind is object:  # a mark that code recognizes by its identity
+            self.signature.append((name, identity(x)))
         elif (parts := parts_of(x)) is not None:
             self._several(name, kind, *parts)
         elif issubclass(kind, types.MappingProxyType):
@@ -411,5 +448,5 @@ def _is_implicit(owner: Any, name: str, x: Any) -> bool:
     """Whether Python may look up an attribute of a class or module that no code names."""
     if not isinstance(owner, type):
         return name == "__getattr__"
-    special = name.startswith("__") and name not in (*CONSTRUCTORS, "__repr__", "__str__")
+    special = name.startswith("__") and name not in NOT_IMPLICIT
     return special and (type(x) is types.FunctionType or parts_of(x) is not None or is_own_class(type(x)))

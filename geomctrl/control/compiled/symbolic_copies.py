@@ -356,7 +356,7 @@ class SymbolicCopies:
         kind = type(x)
         if is_named_tuple(x):
             return self._named(x, path)
-        if issubclass(kind, LIBRARY) or kind.__module__ == "typing":
+        if kind is object or issubclass(kind, LIBRARY) or kind.__module__ == "typing":
             return self._opaque(x, path)
         if is_single_rotation(x):
             return self._rotation(x, path)
