@@ -13,7 +13,7 @@ import numpy as np
 from .arrays import SymbolArray
 from .dtypes import dtype_of, refuse_common
 from .entries import refuse_dtype
-from .operators import number_of
+from .operators import modulo, number_of
 from .symbols import (
     INT64,
     UntraceableError,
@@ -150,8 +150,10 @@ def select(condlist: Any, choicelist: Any, default: Any = 0.0) -> Any:
     return default
 
 
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any:
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Piecewise linear interpolation."""
+    if period is not None:
+        return _interp_of_period(x, xp, fp, period)
     x, xp, fp = symbolic(x), entries(xp).ravel().tolist(), entries(fp).ravel().tolist()
     if any(map(is_symbol, xp)) or not all(a < b for a, b in pairwise(xp)):
         refused("np.interp can be traced only if xp is constant and increasing")
@@ -164,6 +166,20 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any
     value = where_(x >= xp[-1], fp[-1], value)
     value = value if right is None else where_(x > xp[-1], right, value)
     return where_(np.isnan(x), x, value)
+
+
+def _interp_of_period(x: Any, xp: Any, fp: Any, period: Any) -> Any:
+    """Interpolation between knots that numpy moves into the first period; it ignores `left` and `right`."""
+    xp, fp = entries(xp).ravel(), entries(fp).ravel().tolist()
+    if any(map(is_symbol, [period, *xp.tolist()])):
+        refused("np.interp can be traced only if xp and period are constant")
+    if period == 0.0:
+        raise ValueError("period must be a non-zero value")
+    period = abs(float(period))
+    knots = np.array(xp, float) % period
+    order = np.argsort(knots).tolist()
+    knots = [knots[order[-1]] - period, *knots[order].tolist(), knots[order[0]] + period]
+    return interp(each(modulo, symbolic(x), period), knots, [fp[k] for k in (order[-1], *order, order[0])])
 
 
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:

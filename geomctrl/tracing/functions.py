@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -192,6 +193,22 @@ def result_type(*arguments):
     return np.result_type(*map(example, arguments))
 
 
+JOIN = "join the parts with np.concatenate"
+
+
+def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Any:
+    if arrays.has_symbols(constant_values):
+        raise UntraceableError(f"np.pad with values that depend on the state can not be traced{caller()}: {JOIN}")
+    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
+        raise UntraceableError(f"np.pad with mode={mode!r} can not be traced{caller()}: {JOIN}")
+    options = {"constant_values": constant_values} if mode == "constant" else {}
+    return _code(np.pad)(entries(array), pad_width, mode, **options)
+
+
+def matrix_power(a: Any, n: int) -> Any:
+    return _code(np.linalg.matrix_power)(linear_algebra.inverse(a) if n < 0 else entries(a), abs(n))
+
+
 NUMPY: dict[Any, Callable[..., Any]] = {
     np.where: where_,
     np.clip: clip,
@@ -249,7 +266,10 @@ NUMPY: dict[Any, Callable[..., Any]] = {
     np.unwrap: unwrap,
     np.linspace: linspace,
     np.round: lambda a, decimals=0: np.frompyfunc(lambda x: rounded(x, decimals), 1, 1)(entries(a)),
+    np.fix: lambda x: np.trunc(entries(x).view(arrays.SymbolArray)),
     np.real: lambda val: entries(val),
+    np.pad: pad,
+    np.linalg.matrix_power: matrix_power,
     np.linalg.solve: _with_result(linear_algebra.solve),
     np.linalg.inv: _with_result(linear_algebra.inverse),
     np.linalg.pinv: _with_result(linear_algebra.pseudo_inverse),
@@ -277,7 +297,9 @@ vsplit(ary,indices_or_sections) insert(arr,obj,values,axis=None) delete(arr,obj,
 fill_diagonal(a,val) inner(a,b,/) outer(a,b) dot(a,b) vdot(a,b,/) kron(a,b) tensordot(a,b,axes=2)
 cross(a,b,axisa=-1,axisb=-1,axisc=-1,axis=None) diff(a,n=1,axis=-1) convolve(a,v,mode="full")
 correlate(a,v,mode="valid") polyval(p,x) meshgrid(*xi,indexing="xy") einsum(*operands,optimize=False)
-iscomplexobj(x) isrealobj(x)
+iscomplexobj(x) isrealobj(x) resize(a,new_shape)
+apply_along_axis(func1d,axis,arr,*args) apply_over_axes(func,a,axes) ediff1d(ary,to_end=None,to_begin=None)
+rollaxis(a,axis,start=0) vander(x,N=None,increasing=False) linalg.multi_dot(arrays)
 """
 
 
@@ -352,7 +374,7 @@ def _rows() -> dict[Any, Row]:
     rows = {f: Row(f, arrays.name_of(f), inspect.signature(meaning), meaning) for f, meaning in NUMPY.items()}
     for text in NATIVE.split():
         name, parameters = text[:-1].split("(", 1)
-        function = getattr(np, name)
+        function = operator.attrgetter(name)(np)
         rows[function] = Row(
             function, arrays.name_of(function), inspect.signature(eval(f"lambda {parameters}: None")), _code(function)
         )

@@ -234,6 +234,20 @@ def lfilter(b, a, x, axis=-1, zi=None):
     return result if zi is None else (result, np.moveaxis(np.array(memory, object), 0, axis))
 
 
+def sosfilt(sos, x, axis=-1, zi=None):
+    """The filters of the sections, one after the other."""
+    sos = entries(sos)
+    if sos.ndim != 2 or sos.shape[1] != 6 or any(is_symbol(y) or y != 1.0 for y in sos[:, 3].tolist()):
+        raise ValueError("sos array must be shape (n_sections, 6) with sos[:, 3] == 1")
+    memory = []
+    for k, section in enumerate(sos):
+        x = lfilter(section[:3], section[3:], x, axis, None if zi is None else entries(zi)[k])
+        if zi is not None:
+            x, last = x
+            memory.append(last)
+    return x if zi is None else (x, np.array(memory, object))
+
+
 SCIPY: dict[str, Callable[..., Any]] = {
     "scipy.linalg.solve": solve,
     "scipy.linalg.inv": lambda a, overwrite_a=False, check_finite=True: linear_algebra.inverse(a),
@@ -249,8 +263,9 @@ SCIPY: dict[str, Callable[..., Any]] = {
     "scipy.linalg.block_diag": block_diag,
     "scipy.interpolate.splev": splev,
     "scipy.signal.lfilter": lfilter,
+    "scipy.signal.sosfilt": sosfilt,
 }
-UNCHECKED = ("block_diag", "splev", "lfilter")
+UNCHECKED = ("block_diag", "splev", "lfilter", "sosfilt")
 
 
 def _fill_table() -> None:

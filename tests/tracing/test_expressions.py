@@ -2,6 +2,7 @@
 that do are numpy's values, at random states."""
 
 import math
+import operator
 
 import numpy as np
 import pytest
@@ -177,14 +178,39 @@ TRACED = {
         len((q[:2] * 1.0).nonzero()[0]),
     ],
     "147 copyto": lambda q, v: _copied(q, v),
+    "150 interp of a period": lambda q, v: np.interp(q, TABLE_X, TABLE_Y, left=-9.0, period=1.3),
+    "151 interp of a negative period": lambda q, v: np.interp([q[0], v[1]], TABLE_X, TABLE_Y, period=-7.0),
+    "152 pad": lambda q, v: np.concatenate(
+        [*(np.pad(q, (1, 2), mode=mode) for mode in ("edge", "reflect", "symmetric", "wrap")), np.pad(v, 1)]
+    ),
+    "153 pad with a value": lambda q, v: np.pad(np.outer(q, v), ((1, 0), (0, 2)), constant_values=0.5).ravel(),
+    "154 fix": lambda q, v: np.fix(3.0 * q),
+    "155 resize": lambda q, v: np.resize(q, (3, 2)).ravel(),
+    "156 apply_along_axis": lambda q, v: [
+        *np.apply_along_axis(lambda row: row / np.linalg.norm(row), 1, np.outer(q, v)).ravel(),
+        *np.apply_along_axis(np.polyval, 0, np.outer(q, v), 0.5),
+    ],
+    "157 apply_over_axes": lambda q, v: np.apply_over_axes(np.sum, np.outer(q, v), [0, 1]).ravel(),
+    "158 ediff1d": lambda q, v: np.ediff1d(np.outer(q, v), to_end=v[:2], to_begin=-1.0),
+    "159 rollaxis": lambda q, v: np.rollaxis(np.outer(q, v), 1) @ q,
+    "160 vander": lambda q, v: np.vander(q, 3).ravel() + np.vander(v, 3, increasing=True).ravel(),
+    "161 matrix_power": lambda q, v: [
+        *np.linalg.matrix_power(K + 0.1 * np.outer(q, v), 3)[0],
+        *np.linalg.matrix_power(K + 0.1 * np.outer(q, q), -2)[1],
+        *np.linalg.matrix_power(np.outer(q, q), 0)[2],
+    ],
+    "162 multi_dot": lambda q, v: np.linalg.multi_dot([F, np.outer(q, v), K, q]),
+    "163 getters": lambda q, v: [operator.itemgetter(0)(q), *operator.itemgetter(2, 1)(v), FIRST(q), TOTAL(v)],
 }
+FIRST, TOTAL = operator.itemgetter(-1), operator.methodcaller("sum")
 REFUSED = {
     "argsort along two axes": lambda q, v: np.argsort(np.outer(q, v), axis=0).ravel(),
     "percentile": lambda q, v: [np.percentile(q, 50.0, method="nearest")],
     "eigh": lambda q, v: np.linalg.eigh(np.outer(q, q) + K)[1].ravel(),
     "svd": lambda q, v: np.linalg.svd(np.outer(q, v))[1],
     "as single precision": lambda q, v: np.asarray(q, np.float32),
-    "interp of a period": lambda q, v: np.interp(q, TABLE_X, TABLE_Y, period=3.0),
+    "interp of a period that depends on the state": lambda q, v: np.interp(q, TABLE_X, TABLE_Y, period=abs(v[0])),
+    "pad without values": lambda q, v: np.pad(q, 1, mode="empty"),
     "sum where": lambda q, v: [np.sum(q, where=q > 0.0)],
     "nextafter": lambda q, v: np.nextafter(q, v),
 }

@@ -17,6 +17,7 @@ RNG = np.random.default_rng(3)
 A = np.array([[2.0, 0.3, -0.4], [0.1, 1.5, 0.2], [-0.6, 0.0, 3.0]])
 TALL, KNOTS = RNG.normal(size=(5, 3)), np.linspace(0.0, 1.0, 6)
 B, D = [0.2, 0.3, 0.1], np.array([1.0, -0.9, 0.2])
+SECTIONS = signal.butter(4, 0.3, output="sos")
 SPLINE = interpolate.splrep(KNOTS, np.sin(5.0 * KNOTS))
 
 
@@ -61,6 +62,10 @@ CASES = {
     "lfilter": lambda x: [signal.lfilter(B, [2.0, -0.8, 0.1], x), signal.lfilter([0.5], [1.0], x) * x[0]],
     "lfilter with memory": lambda x: np.concatenate(
         [np.ravel(y) for y in signal.lfilter([0.2, 0.1], D, x[:6].reshape(2, 3), axis=0, zi=x[3:].reshape(2, 3))]
+    ),
+    "sosfilt": lambda x: np.append(signal.sosfilt(SECTIONS, x), signal.sosfilt(SECTIONS, x.reshape(3, 3), axis=0)),
+    "sosfilt with memory": lambda x: np.concatenate(
+        [np.ravel(y) for y in signal.sosfilt(SECTIONS, x[:4].reshape(2, 2), zi=np.resize(x, (2, 2, 2)))]
     ),
     "lstsq": lambda x: residuals(linalg.lstsq, tall(x), x[:5]),
     "lstsq wide": lambda x: residuals(linalg.lstsq, tall(x).T, x[:3]),

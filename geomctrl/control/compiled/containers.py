@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import hashlib
+import operator
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Mapping
@@ -25,6 +26,7 @@ from geomctrl.tracing.rotations import is_rotation
 
 MAX_INLINE_BYTES = 1024  # arrays up to this size are part of a key; longer ones by digest
 TABLES = "scipy.interpolate", "scipy.spatial.transform"  # modules of objects without side effects
+GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)  # functions with constants, as objects
 RANDOM_STATE = "the state of random numbers"  # name of what numpy and random share among all code
 CONTAINERS = (dict, list, set, deque, bytearray, np.ndarray)
 

@@ -53,6 +53,7 @@ from geomctrl.tracing.untraceable_attribute import outside_of_the_law, refuse_fi
 
 from .containers import (
     CONTAINERS,
+    GETTERS,
     RANDOM_STATE,
     TABLES,
     content,
@@ -397,6 +398,8 @@ class ExternalState:
             self.signature.append((name, identity(x)))
         elif (parts := parts_of(x)) is not None:
             self._several(name, kind, *parts)
+        elif kind in GETTERS:
+            self._several(name, kind, *x.__reduce__())
         elif issubclass(kind, types.MappingProxyType):
             self._several(name, kind, underlying(x))
         elif issubclass(kind, (*CONTAINERS, np.random.Generator)):

@@ -37,6 +37,7 @@ from geomctrl.tracing.untraceable import reraise_untraceable
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
 from .containers import (
+    GETTERS,
     TABLES,
     array_signature,
     content,
@@ -410,5 +411,5 @@ MAKERS: dict[type, Callable[[SymbolicCopies, Any, str], Any]] = {
     types.MappingProxyType: SymbolicCopies._proxy,
     np.random.Generator: SymbolicCopies._generator,
     **dict.fromkeys((dict, defaultdict, OrderedDict, Counter), SymbolicCopies._dict),
-    **dict.fromkeys((type, types.ModuleType, types.BuiltinFunctionType, type(np.where)), copy_of_named),
+    **dict.fromkeys((type, types.ModuleType, types.BuiltinFunctionType, type(np.where), *GETTERS), copy_of_named),
 }
