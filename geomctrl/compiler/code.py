@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels.algorithms import Algorithm
+from geomctrl.kernels.algorithms import LONG_CHAIN, Algorithm
 from geomctrl.kernels.couplings import fitting
 from geomctrl.kernels.primitives import fingerprint
 from geomctrl.tracing.backends import cache, entries, host
@@ -51,10 +51,9 @@ LOOP_OPERATIONS = 100_000
 # Inputs of a single state are on the stack, which may be small in a thread.
 INPUTS = 8192
 LOOPS = b"loops"  # stored instead of object code for structures over the limit
-# A process compiles immediately for its first structures, if they have at most this number of bodies. For others it
-# compiles after this many states: compiling takes as long as the loops take for that many states.
+# A process compiles immediately for its first structures, if they are no long chains. For others it compiles after this
+# many states: compiling takes as long as the loops take for that many states.
 EAGER = 8
-EAGER_BODIES = 60
 CALLS = 50_000
 
 
@@ -85,7 +84,7 @@ class Structure:
         self.addresses: dict[tuple, Addresses] = {}
         self.shapes: dict[tuple, Shapes] = {}
         self.wanted = Counter()
-        self.eager = _structures["met"] < EAGER and bodies <= EAGER_BODIES
+        self.eager = _structures["met"] < EAGER and bodies <= LONG_CHAIN
         _structures["met"] += 1
 
     def worthwhile(self, call: Any, states: int) -> bool:
@@ -214,6 +213,7 @@ class Code:
         sizes = Sizes(self.pattern, options)
         shapes = [sizes.shape(y) for y in algorithm.outputs]
         inputs = sum(not x.optional for x in algorithm.inputs)
+        short = sizes.names["nb"] <= LONG_CHAIN
 
         def call(*arrays):
             if any(map(has_symbols, arrays)):
@@ -223,7 +223,9 @@ class Code:
             out, shared = [np.empty(shape) for shape in shapes], iter(arrays[inputs:])
             try:
                 fixed = [next(shared) if x.is_array else options[x.name] for x in algorithm.options]
-                fitting(algorithm, self.model).one(self.model, *arrays[:inputs], *fixed, *out)
+                fitted = fitting(algorithm, self.model)
+                entry = fitted.one if short else fitted.entry("one", self.model)
+                entry(self.model, *arrays[:inputs], *fixed, *out)
             except (ValueError, TypeError, StopIteration):
                 return None
             return out[0] if len(out) == 1 else tuple.__new__(result, out)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .jit import compiled
+from .jit import compiled, in_python, is_compiled
 from .records import finite, width
 from .tree import good_configuration, good_velocity, n_bodies, n_q, n_v
 
@@ -80,6 +80,12 @@ SIZES = {"q": "nq", "q_d": "nq", "f_ext": "nb, 6", "placement": "12", "Lambda": 
 SIZES |= {"friction": "3, nv", "contact": "9"}
 
 
+# Numba takes some seconds to compile an entry. For a long chain Python takes less than that for the first calls.
+LONG_CHAIN = 60  # bodies; robots with at most this number use compiled code from the first call on
+PYTHON_TIME = 2.0  # s that an entry's calls may take in Python, as estimated from the next two, before it is compiled
+BODY_TIME, NUMBER_TIME = 40e-6, 1.2e-6  # s in Python, for each body and for each number of the result
+
+
 class Algorithm:
     """A kernel with its entries. `inputs` have one value per state, `options` are shared by a batch."""
 
@@ -99,6 +105,8 @@ class Algorithm:
             Option(name, kind, _shape(SIZES[name]) if "[" in kind else ())
             for name, kind in re.findall(r"(\w+): *(\w+(?:\[[^\]]*\])?)", options)
         ]
+        self._declared: dict[str, tuple[Callable[..., Any], str]] = {}  # entries and their signatures
+        self._python_time: dict[str, float] = {}
 
     def __call__(self, *args: Any) -> Any:
         return self.py_func(*args)
@@ -166,6 +174,19 @@ class Algorithm:
             "many", names, lines, f"{f'Tuple(({returned}, i8))' if self.may_fail else returned}({', '.join(types)})"
         )
 
+    def entry(self, kind: str, model: np.ndarray, states: int = 1) -> Callable[..., Any]:
+        """`one` or `many`, for a call with so many states: of a long chain in Python until compiling it pays.
+
+        An entry that this process or an earlier one has compiled is always used. The estimate depends on the calls
+        alone, so a script that starts with an empty cache has the same results each time.
+        """
+        call, bodies, spent = getattr(self, kind), n_bodies(model), self._python_time.get(kind, 0.0)
+        if bodies <= LONG_CHAIN or spent > PYTHON_TIME or is_compiled(call):
+            return call
+        outputs = sum(n_v(model) ** len(y.shape) for y in self.outputs)
+        self._python_time[kind] = spent + states * (BODY_TIME * bodies + NUMBER_TIME * outputs)
+        return in_python(*self._declared[kind])
+
     def _sizes(self) -> list[str]:
         sizes = ["nb, nq, nv = n_bodies(model), n_q(model), n_v(model)"]
         return [*sizes, "none = model[:0]"] if any(x.optional for x in self.inputs) else sizes
@@ -194,6 +215,7 @@ class Algorithm:
         function = scope["entry"]
         function.__module__ = self.py_func.__module__
         function.__name__ = function.__qualname__ = f"{self.py_func.__name__}_{kind}"
+        self._declared[kind] = function, signature
         return compiled(function, signature)
 
 

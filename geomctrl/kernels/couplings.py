@@ -328,7 +328,7 @@ def _coupled(algorithm: Algorithm) -> Algorithm:
     for name in ("one", "many"):
         twin.__dict__.pop(name, None)
     kernel = _kernel(algorithm)
-    twin.py_func = kernel
+    twin.py_func, twin._declared, twin._python_time = kernel, {}, {}
     return twin
 
 

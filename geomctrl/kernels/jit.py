@@ -76,3 +76,17 @@ def compiled(function: Callable[..., Any], signature: str, strict: bool = False)
         from .numba_loops import entry
 
         return entry(function, signature, _announce, strict)
+
+
+def in_python(function: Callable[..., Any], signature: str) -> Callable[..., Any]:
+    """The function as it is, for the same arguments as when compiled."""
+    from .numba_loops import uncompiled_entry
+
+    return uncompiled_entry(function, signature)
+
+
+def is_compiled(call: Any) -> bool:
+    """Whether an entry that `compiled` returned need not be compiled when it is called."""
+    from .numba_loops import needs_no_compilation
+
+    return needs_no_compilation(call)

@@ -31,6 +31,7 @@ from .interrupts import interrupts_deferred
 from .primitives import FLAGS, STRICT_FLAGS, KernelTypeError, fingerprint, modules, python_function, references
 
 
+@functools.cache
 def uncompiled_entry(function: Callable[..., Any], signature: str) -> Callable[..., Any]:
     """Return the function, which raises KernelTypeError for other types than in `signature`, like compiled code."""
     declared, _ = sigutils.normalize_signature(signature)
@@ -115,6 +116,14 @@ def _without_internals(dispatcher: Any, function: Callable[..., Any], declared: 
     return call
 
 
+def needs_no_compilation(call: Any) -> bool:
+    """Whether an entry is a Python function, compiled in this process, or stored on disk."""
+    if getattr(call, "overloads", True):  # of numba's dispatchers
+        return True
+    cache = getattr(call, "_cache", None)
+    return isinstance(cache, _Cache) and cache.is_stored(call.targetctx)
+
+
 @functools.cache
 def inlined(function: Callable[..., Any], strict: bool = False) -> Any:
     """Numba's dispatcher of a primitive."""
@@ -185,6 +194,9 @@ class _Cache:
     def _name(self, codegen: Any) -> str:
         processor = codegen.magic_tuple()
         return f"{self.title}.{caches.file_name((self.key, processor), '.nbc')}"
+
+    def is_stored(self, target_context) -> bool:
+        return any((folder / self._name(target_context.codegen())).is_file() for folder in self.folders)
 
     def load_overload(self, sig, target_context):
         target_context.refresh()

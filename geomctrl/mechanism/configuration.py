@@ -187,7 +187,9 @@ def difference(robot: Mechanism, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
 def _over(robot: Mechanism, algorithm: Algorithm, *rows: np.ndarray) -> np.ndarray:
     """Run the algorithm on checked states."""
     outcome = robot._code.over(algorithm, rows, (), {})
-    return fitting(algorithm, robot._model).many(robot._model, *rows) if outcome is None else outcome[0]
+    if outcome is not None:
+        return outcome[0]
+    return fitting(algorithm, robot._model).entry("many", robot._model, len(rows[0]))(robot._model, *rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -201,7 +201,7 @@ def check_positive_mass_matrix(robot: Mechanism) -> None:
     rng, more = np.random.default_rng(0), 0 if positive_bodies(robot) else TEST_CONFIGURATIONS - 1
     for q in [neutral(robot), *(random_configuration(robot, rng) for _ in range(more))]:
         M = np.zeros((robot.nv, robot.nv))
-        fitting(composite_bodies.mass_matrix, robot._model).one(robot._model, q, M)
+        fitting(composite_bodies.mass_matrix, robot._model).entry("one", robot._model)(robot._model, q, M)
         scale = np.sqrt(np.maximum(np.diagonal(M), 0.0))
         if (scale > 0.0).all():
             values, vectors = np.linalg.eigh(M / np.outer(scale, scale))

@@ -103,9 +103,10 @@ def _by_loops(
 ) -> tuple[Any, int]:
     rows = [_flat(rows_of[x.name]) if x.name in rows_of else np.empty((0, 0)) for x in algorithm.inputs]
     states = len(rows[0])
+    entry = fitting(algorithm, robot._model).entry("many", robot._model, states)
 
     def run(first: int, end: int) -> tuple[Any, int]:
-        out = fitting(algorithm, robot._model).many(robot._model, *(x[first:end] for x in rows), *options)
+        out = entry(robot._model, *(x[first:end] for x in rows), *options)
         out, failed = out if algorithm.may_fail else (out, -1)
         return out, failed if failed < 0 else first + failed
 

@@ -19,6 +19,7 @@ from geomctrl.compiler import code, kernel_traces
 from geomctrl.compiler.code import Code
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import articulated_bodies, composite_bodies, newton_euler, regressor
+from geomctrl.kernels.algorithms import LONG_CHAIN
 from geomctrl.papers import factored
 from geomctrl.testing import random_robot, robots
 from geomctrl.tracing.backends import cache, entries, host
@@ -393,7 +394,7 @@ def test_the_first_terms_of_a_long_chain_are_not_compiled(empty_cache, monkeypat
         raise UntraceableError("a trace that ends at once")
 
     monkeypatch.setattr(code, "trace", trace)
-    for bodies in (code.EAGER_BODIES, code.EAGER_BODIES + 1):
+    for bodies in (LONG_CHAIN, LONG_CHAIN + 1):
         chain(bodies).inverse_dynamics(*np.zeros((3, bodies)))
         assert traced == [newton_euler.inverse_dynamics]
     monkeypatch.setattr(code, "CALLS", 3)

@@ -32,7 +32,8 @@ from lib.script import run_script  # noqa: E402
 
 from geomctrl.tracing.backends import cache  # noqa: E402
 
-LONGEST = 300.0  # s, for one check; longer ones count as hanging
+LONGEST = 300.0  # s of processor time for one check; longer ones count as hanging
+LONGEST_WAIT = 1800.0  # s, likewise: of a check that waits, or on a busy machine
 KindName = Literal[*checks.CHECKS]
 SHOWN = 10  # failures of a kind, after which it is not run again
 ADDRESS_SPACE = 8 << 30  # bytes, of a process
@@ -44,6 +45,15 @@ def memory() -> float:
     """What this process has in memory now, in MB; 0 where the system does not say."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+    except OSError:
+        return 0.0
+
+
+def processor_time(pid: int) -> float:
+    """Seconds of processor time of a process and of its ended children; 0 where the system does not say."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     except OSError:
         return 0.0
 
@@ -75,6 +85,8 @@ class Kind:
     seen: Counter[str] = field(default_factory=Counter)
     failures: int = 0
     since: float = 0.0  # start time of the check; 0 if none runs
+    used: float = 0.0  # processor time of the process at that time [s]
+    killed: bool = False
     memory: list[float] = field(default_factory=list)  # after each check of this process [MB]
 
     def start(self) -> None:
@@ -82,7 +94,7 @@ class Kind:
         arguments = self.name, self.seed, self.last - self.seed, self.deadline, out
         self.process: BaseProcess = multiprocessing.get_context("fork").Process(target=work, args=arguments)
         self.process.start()
-        self.memory = []
+        self.memory, self.killed = [], False
         out.close()
 
     def receive(self) -> bool:
@@ -100,7 +112,7 @@ class Kind:
                 return True
             return False
         if isinstance(message, int):
-            self.seed, self.since = message, time.time()
+            self.seed, self.since, self.used = message, time.time(), processor_time(self.process.pid or 0)
             return True
         right, text, used = message
         self.since = 0.0
@@ -131,8 +143,12 @@ class Kind:
         return f", memory {before:.0f} to {after:.0f} MB"
 
     def stop_if_it_hangs(self) -> None:
-        if self.since and time.time() - self.since > LONGEST:
-            print(f"{self.name}, seed {self.seed}: hangs for {LONGEST:g} s", flush=True)
+        if not self.since or self.killed:
+            return
+        waited, used = time.time() - self.since, processor_time(self.process.pid or 0) - self.used
+        if used > LONGEST or waited > LONGEST_WAIT:
+            print(f"{self.name}, seed {self.seed}: hangs, {used:.0f} s of processor time in {waited:.0f} s", flush=True)
+            self.killed = True
             self.process.kill()
 
 
