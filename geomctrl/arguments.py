@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import itertools
 import math
 import operator
 import os
@@ -19,8 +20,10 @@ from .errors import ArgumentError, GeomctrlError
 
 FLOAT64 = np.dtype(np.float64)
 NO_NUMBERS = (str, bytes, bool, np.bool_, type(None))  # refused, although numpy converts them to floats
+SCALARS = (int, float, np.generic)
 MAX_FILE_NAME = 255  # bytes of the name of a file or folder, on all usual file systems
 MAX_COUNT = 2**31 - 1  # largest accepted count of anything
+MAX_ITEMS = 10**6  # most items of a list; an iterator may have no end
 ROTATION_TOLERANCE = 1e-6  # |R^T R - 1| above which a matrix is refused as a rotation
 
 
@@ -30,6 +33,14 @@ def shown(x: object) -> str:
         return f"{x!r:.80}"
     except Exception:
         return f"an object of type {type(x).__name__}"
+
+
+def is_a(x: object, kinds: type | tuple[type, ...]) -> bool:
+    """`isinstance`, and False for an object that raises when it is asked for its class, as a dead weak proxy does."""
+    try:
+        return isinstance(x, kinds)
+    except Exception:
+        return False
 
 
 def _finite(a: np.ndarray) -> bool:
@@ -69,8 +80,8 @@ def _converted(name: str, value: ArrayLike, trailing: tuple[int, ...]) -> np.nda
     """Return real numbers, in an array or not, in the form that the kernels take; an array of symbols stays as it
     is.
     """
-    _require_unmasked(name, value)
     try:
+        _require_unmasked(name, value)
         if isinstance(value, (bytearray, memoryview)):  # numpy reads their bytes as numbers
             raise TypeError
         a = np.asanyarray(value)
@@ -78,7 +89,10 @@ def _converted(name: str, value: ArrayLike, trailing: tuple[int, ...]) -> np.nda
             return a
         if a.dtype.kind not in "iufO" or (a.dtype.kind == "O" and any(isinstance(x, NO_NUMBERS) for x in a.flat)):
             raise TypeError
-        return np.require(a, np.float64, ["C", "W", "E"])
+        with np.errstate(over="ignore"):  # an infinity is refused below
+            return np.require(a, np.float64, ["C", "W", "E"])
+    except ArgumentError:
+        raise
     except Exception as error:  # of the object's own conversion, too: a tensor with gradients raises RuntimeError
         reason = "" if isinstance(error, (TypeError, ValueError, OverflowError)) else f": {error!s:.200}"
         raise ArgumentError(
@@ -158,7 +172,8 @@ def number(
     """x as a float; raises ArgumentError, naming the argument `name`, unless it is a finite number that is `good`."""
     if type(x) is float and math.isfinite(x) and good(x):
         return x
-    a = np.asarray(x) if np.isscalar(x) or (isinstance(x, np.ndarray) and not np.ma.is_masked(x)) else np.empty(0)
+    array = is_a(x, np.ndarray) and not np.ma.is_masked(x)
+    a = np.asarray(x) if array or is_a(x, SCALARS) else np.empty(0)
     if a.shape != () or a.dtype.kind not in "iuf" or not math.isfinite(value := float(a)) or not good(value):
         raise ArgumentError(f"{name}: expected {expected}, got {shown(x)}")
     return value
@@ -182,7 +197,7 @@ def count(name: str, x: object, least: int = 0, largest: int = MAX_COUNT, expect
 
 def flag(name: str, x: object) -> bool:
     """x as a bool; raises ArgumentError, naming the argument `name`, unless it is True or False."""
-    if not isinstance(x, (bool, np.bool_)):
+    if not is_a(x, (bool, np.bool_)):
         raise ArgumentError(f"{name}: expected True or False, got {shown(x)}")
     return bool(x)
 
@@ -190,9 +205,12 @@ def flag(name: str, x: object) -> bool:
 def choice(name: str, x: object, options: Iterable[str]) -> str:
     """Return x; raises ArgumentError, naming the argument `name`, unless it is one of the `options`."""
     allowed = tuple(options)
-    if not isinstance(x, str) or x not in allowed:
+    good = False
+    with contextlib.suppress(Exception):  # of a subclass that compares in its own way
+        good = isinstance(x, str) and x in allowed
+    if not good:
         raise ArgumentError(f"{name}: expected {_one_of(allowed)}, got {shown(x)}")
-    return x
+    return str(x)
 
 
 def _one_of(options: Sequence[str]) -> str:
@@ -239,8 +257,8 @@ def path_of(name: str, x: object) -> Path:
     """Return x as a Path; raises ArgumentError, naming the argument `name`, unless it is the name of a file or
     folder.
     """
-    if isinstance(x, (str, os.PathLike)):
-        with contextlib.suppress(ValueError):  # of names that no file can have: they have half of a character
+    if is_a(x, (str, os.PathLike)):
+        with contextlib.suppress(Exception):  # of names that no file can have, with half of a character, or its own
             encoded, lengths = os.fsencode(x), [len(os.fsencode(part)) for part in Path(x).parts]
             if encoded and b"\0" not in encoded and max(lengths, default=0) <= MAX_FILE_NAME:
                 return Path(x)
@@ -251,27 +269,40 @@ def listed(name: str, x: object, expected: str = "a list", ordered: bool = True)
     """Return the items of x; raises ArgumentError, naming the argument `name`, for strings, dicts, non-iterables and,
     if the order of the items matters, sets.
     """
-    if ordered and isinstance(x, (set, frozenset)):
+    if ordered and is_a(x, (set, frozenset)):
         raise ArgumentError(f"{name}: expected {expected} in order, got {shown(x)}")
     refused = (str, bytes, bytearray, memoryview, Mapping)
-    if not isinstance(x, refused) and isinstance(x, Iterable) and not np.ma.is_masked(x):
+    if not is_a(x, refused) and is_a(x, Iterable) and not np.ma.is_masked(x):
         with contextlib.suppress(TypeError):  # an array without axes
-            return list(x)
+            return _items(name, x, expected)
     raise ArgumentError(f"{name}: expected {expected}, got {shown(x)}")
+
+
+def _items(name: str, x: Any, expected: str) -> list:
+    """The items of an iterable, at most `MAX_ITEMS`."""
+    try:
+        items = list(itertools.islice(x, MAX_ITEMS + 1))
+    except TypeError:
+        raise
+    except Exception as error:  # of the iterator itself
+        raise ArgumentError(f"{name}: expected {expected}, got {shown(x)}: {error!s:.200}") from error
+    if len(items) > MAX_ITEMS:
+        raise ArgumentError(f"{name}: expected {expected} of at most {MAX_ITEMS} items, got {shown(x)}")
+    return items
 
 
 def instance(name: str, x: object, kind: type | tuple[type, ...], expected: str) -> Any:
     """Return x; raises ArgumentError, naming the argument `name`, unless it is an instance of `kind`. expected: "a
     Plant".
     """
-    if not isinstance(x, kind):
+    if not is_a(x, kind):
         raise ArgumentError(f"{name}: expected {expected}, got {shown(x)}")
     return x
 
 
 def generator(name: str, x: object) -> np.random.Generator:
     """Return x; raises ArgumentError, naming the argument `name`, unless it is a numpy.random.Generator."""
-    if not isinstance(x, np.random.Generator):
+    if not is_a(x, np.random.Generator):
         raise ArgumentError(f"{name}: expected a numpy.random.Generator, got {shown(x)}")
     return x
 
@@ -329,7 +360,8 @@ def rotation_residual(R: np.ndarray) -> np.ndarray:
 
 
 def _off_orthogonal(R: np.ndarray) -> np.ndarray:
-    return np.abs(R.swapaxes(-1, -2) @ R - np.eye(3)).max(axis=(-2, -1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.abs(R.swapaxes(-1, -2) @ R - np.eye(3)).max(axis=(-2, -1))
 
 
 def block_diagonal(*blocks: np.ndarray) -> np.ndarray:

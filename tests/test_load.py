@@ -172,7 +172,7 @@ checks.CHECKS |= {{
     "dead": lambda rng: os.abort(), "hangs": lambda rng: checks.time.sleep(60.0),
     "greedy": lambda rng: str(len(bytearray(1 << 34))),
 }}
-soak.LONGEST = 2.0
+soak.LONGEST_WAIT = 2.0
 print(soak.soak(0.5, 7, list(checks.CHECKS), 2))
 """
 

@@ -132,7 +132,7 @@ def run_loop(
 
     def run(choice: bool | str) -> Run:
         runner = LoopRunner(case, t_end, dt, control_dt, watching, options, confirming=confirming)
-        runner.chunk *= 1 if progress else LONGER_CHUNKS
+        runner.chunk *= LONGER_CHUNKS if progress is None or progress is False else 1
         with reported(progress, runner) as report, in_a_loop(), runner.interruptible():
             runner.begin(report)
             return runner.to_end(choice, report)

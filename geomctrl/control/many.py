@@ -128,7 +128,7 @@ def simulate_many(
 def _cases(plants: Any, controllers: Any, q0: ArrayLike, v0: ArrayLike) -> list[Case]:
     many = {
         "plants": None if isinstance(plants, (Plant, Robot)) else _plants(plants),
-        "controllers": list(controllers) if isinstance(controllers, Sequence) else None,
+        "controllers": listed("controllers", controllers) if isinstance(controllers, Sequence) else None,
         "q0": _rows(q0),
         "v0": _rows(v0),
     }
@@ -172,9 +172,9 @@ def _plants(plants: Any) -> list[Plant]:
 def _rows(x: Any) -> list | None:
     """The list of initial states; None for a single one."""
     try:
-        rows = list(x)
+        rows = listed("states", x)
         return rows if rows and all(np.ndim(row) == 1 for row in rows) else None
-    except (TypeError, ValueError):
+    except Exception:  # of an object of another kind, whose own conversion may fail as well
         return None
 
 

@@ -193,8 +193,14 @@ class Product(CheckedGroup):
         return reduce(np.maximum, self._of_element("residual", a))
 
     def _of_element(self, method, a):
-        parts = _elements(self._inner, checked("a", a, self.shape))
-        return [getattr(part.group, method)(p) for part, p in zip(self._inner, parts)]
+        results = []
+        for part, p in zip(self._inner, _elements(self._inner, checked("a", a, self.shape))):
+            try:
+                results.append(getattr(part.group, method)(p))
+            except ArgumentError as error:
+                place = f"a[..., {part.y.start}:{part.y.stop}]"
+                raise ArgumentError(f"{place}: expected an element of {part.group!r}: {error}") from None
+        return results
 
     def _of_algebra(self, method, x):
         x = checked("x", x, (self.dim,))

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, frozen, number, shown, vector
+from geomctrl.arguments import checked, frozen, is_a, number, shown, vector
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.lie import se3
@@ -46,6 +46,9 @@ def _screw(axis: ArrayLike, point: ArrayLike, pitch: float) -> np.ndarray:
 
 def _axis(name: str, x: ArrayLike) -> np.ndarray:
     a = vector(name, x, 3)
+    largest = np.abs(a).max()
+    if largest > 1e100:  # whose square may overflow
+        a /= largest
     norm = np.linalg.norm(a)
     if norm < 1e-12:
         raise ModelError(f"{name}: expected a direction, got the zero vector {x!r}")
@@ -60,8 +63,8 @@ def _check_basis(label: str, S: np.ndarray) -> None:
         raise ModelError(f"{label}: S: expected a finite (6, d) basis, got shape {S.shape}")
     d = S.shape[1]
     if d == 1:
-        w, v = np.linalg.norm(S[:3]), np.linalg.norm(S[3:])
-        if abs((w if w > 0.0 else v) - 1.0) > 1e-9:
+        length = np.linalg.norm(S[:3]) or np.linalg.norm(S[3:])
+        if abs(length - 1.0) > 1e-9:
             raise ModelError(f"{label}: S: expected a unit axis, got {S[:, 0]}")
     elif d:
         if np.linalg.matrix_rank(S) < d:
@@ -82,7 +85,7 @@ def _check_kind(label: str, kind: str, S: np.ndarray) -> None:
         raise ModelError(f"{label}: S: expected shape (6, {d}), {kind}, got {S.shape}")
     if d and np.linalg.matrix_rank(S[:3], tol=1e-9) != is_rotational:
         raise ModelError(f"{label}: S: expected {is_rotational} rotational direction(s) for {kind}, got {S.tolist()}")
-    if kind == "revolute" and abs(pitch := S[:3, 0] @ S[3:, 0]) > 1e-9 * max(1.0, np.linalg.norm(S[3:, 0])):
+    if kind == "revolute" and abs(pitch := S[:3, 0] @ S[3:, 0]) > 1e-9 * max(1.0, np.abs(S[3:, 0]).max()):
         raise ModelError(f"{label}: S: expected no pitch, revolute, got {pitch:.3g} m/rad")
 
 
@@ -196,9 +199,9 @@ class Joint(ReadableRepr):
     def _check(self, kind: Any, S: Any, name: Any, properties: dict[str, Any]) -> None:
         """Check the arguments and set the fields."""
         put = object.__setattr__
-        if not isinstance(kind, str) or kind not in DOFS:
+        if type(kind) is not str or kind not in DOFS:
             raise ModelError(f"kind: expected one of {', '.join(map(repr, DOFS))}, got {shown(kind)}")
-        if name is not None and (not isinstance(name, str) or not name):
+        if name is not None and (not is_a(name, str) or not name):
             raise ArgumentError(f"name: expected a name, or None for that of the body, got {shown(name)}")
         label = f"joint {name or kind!r}"
         S = checked(f"{label}: S", S, (), finite=False)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, frozen, shown
+from geomctrl.arguments import checked, frozen, is_a, shown
 from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
 from geomctrl.kernels.tree import pack, pack_coupled, with_armatures, with_inertias
 from geomctrl.tables import html_table
@@ -125,7 +125,7 @@ class Mechanism:
             put(self, key, frozen(value) if isinstance(value, np.ndarray) else value)
         put(self, "gravity", self.gravity.view(GravityVector))
         put(self, "frames", tuple(f._replace(placement=frozen(f.placement)) for f in self.frames))
-        if not isinstance(self.origin, Origin):
+        if not is_a(self.origin, Origin):
             raise ArgumentError(f"origin: expected a mechanism.origin.Origin, got {shown(self.origin)}")
         put(self, "couplings", checked_couplings(self.couplings, self.joints))
         reduction = Reduction(self.joints, self.couplings) if self.couplings else None
@@ -279,7 +279,7 @@ class Mechanism:
         """
         try:
             return self._frames[name]
-        except (KeyError, TypeError):
+        except Exception:  # of the object's own hash, too
             raise NameNotFoundError(_no_such("frame", name, list(self._frames))) from None
 
     def joint(self, name: str) -> int:
@@ -304,9 +304,10 @@ class Mechanism:
         >>> gc.models.two_link().joint("joint2")
         1
         """
-        if not isinstance(name, str) or name not in self.joint_names:
-            raise NameNotFoundError(_no_such("joint", name, list(self.joint_names)))
-        return self.joint_names.index(name)
+        try:
+            return self.joint_names.index(name)
+        except Exception:  # of the object's own comparison, too
+            raise NameNotFoundError(_no_such("joint", name, list(self.joint_names))) from None
 
     def __repr__(self):
         width = max(len(n) for n in self.joint_names)
@@ -403,7 +404,7 @@ def require_free_joints(label: str, robot: object) -> None:
 
 
 def _no_such(label: str, name: object, names: list[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=3) if isinstance(name, str) else []
+    near = difflib.get_close_matches(name, names, n=3) if is_a(name, str) else []
     hint = (
         f"did you mean {', '.join(map(repr, near))}?"
         if near

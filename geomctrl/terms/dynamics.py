@@ -30,7 +30,7 @@ FORMS = {"ploen": newton_euler.PLOEN, "christoffel": newton_euler.CHRISTOFFEL, "
 def form_number(form: str) -> int:
     try:
         return FORMS[form]
-    except (KeyError, TypeError):
+    except Exception:  # of the object's own hash, too
         return FORMS[choice("form", form, FORMS)]  # raises the error message
 
 

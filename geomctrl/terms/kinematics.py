@@ -32,11 +32,9 @@ PINOCCHIO = {"LOCAL": "body", "WORLD": "spatial", "LOCAL_WORLD_ALIGNED": "hybrid
 def representation_number(name: str, argument: str = "representation") -> int:
     try:
         return REPRESENTATIONS[name]
-    except (KeyError, TypeError):
+    except Exception:  # of the object's own hash, too
         names = ", ".join(map(repr, REPRESENTATIONS))
-        hint = (
-            f"; Pinocchio's {name} is {PINOCCHIO[name]!r} here" if isinstance(name, str) and name in PINOCCHIO else ""
-        )
+        hint = f"; Pinocchio's {name} is {PINOCCHIO[name]!r} here" if type(name) is str and name in PINOCCHIO else ""
         raise ArgumentError(f"{argument}: expected one of {names}, got {shown(name)}{hint}") from None
 
 

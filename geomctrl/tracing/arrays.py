@@ -273,7 +273,8 @@ def _is_mask(key: Any) -> bool:
 
 def has_symbols(x: Any) -> bool:
     """Whether an argument may hold symbols: a symbol, or an array that is not numeric."""
-    return x.dtype.hasobject if isinstance(x, np.ndarray) else isinstance(x, (Symbol, Condition))
+    kind = type(x)  # `isinstance` asks the object, which may be a dead weak proxy
+    return x.dtype.hasobject if issubclass(kind, np.ndarray) else issubclass(kind, (Symbol, Condition))
 
 
 def holds_symbols(x: Any) -> bool:

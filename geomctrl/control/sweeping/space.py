@@ -148,7 +148,7 @@ def _parameter(name: Hashable, dims: Any, values: Any, attrs: Any) -> Parameter:
 def _array(name: Hashable, values: Any) -> np.ndarray:
     try:
         array = np.asarray(values)
-    except ValueError:  # rows of different lengths
+    except Exception:  # rows of different lengths, or an object whose own conversion fails
         raise ArgumentError(f"space: {name!r}: expected values of one length, got {shown(values)}") from None
     if array.dtype.kind in "OT" and all(isinstance(x, str) for x in array.flat):
         array = array.astype(str)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import function, instance, path_of, shown
+from geomctrl.arguments import function, instance, listed, path_of, shown
 from geomctrl.control.closed_loop import hold_count
 from geomctrl.control.many import run_of
 from geomctrl.control.monitors import Monitor
@@ -246,10 +246,7 @@ def checked_measures(measures: Measures) -> dict[str, Callable[[Run], Any]]:
     if isinstance(measures, Mapping):
         pairs = list[tuple[Any, Any]](measures.items())
     else:
-        try:
-            chosen = list(measures)
-        except TypeError:
-            raise ArgumentError(f"measures: expected functions of a Run, got {shown(measures)}") from None
+        chosen = listed("measures", measures, "functions of a Run")
         pairs: list[tuple[Any, Any]] = [(getattr(m, "name", getattr(m, "__name__", None)), m) for m in chosen]
     for name, measure in pairs:
         if not callable(measure) or isinstance(measure, type):

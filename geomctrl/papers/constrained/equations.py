@@ -172,7 +172,10 @@ class Index1System(ABC):
     def _solve(self, t, rows, eta):
         """(Vdot, multipliers) of M Vdot - J^T lambda = Q, J Vdot = eta."""
         free = self._free(t, rows)
-        change, multipliers = self._least(rows, eta - self._row_rates(rows, free))
+        right = eta - self._row_rates(rows, free)
+        if not np.isfinite(right).all():
+            raise ArgumentError("y: expected a state with finite accelerations, got one whose constraints overflow")
+        change, multipliers = self._least(rows, right)
         return free + change, multipliers
 
     def reactions(self, t: float, y: ArrayLike) -> dict[str, np.ndarray]:
