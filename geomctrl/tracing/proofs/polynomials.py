@@ -13,7 +13,7 @@ from typing import Any
 
 from geomctrl.tracing.symbols import Graph, Symbol, add, mul, sub, unary
 
-MAX_PRODUCTS, MAX_TERMS, MAX_FLOATS = 200_000, 1_000, 8  # products of terms; terms of a result; floats of a coefficient
+MAX_PRODUCTS, MAX_TERMS, MAX_FLOATS = 20_000, 1_000, 8  # products of terms; terms of a result; floats of a coefficient
 
 ZERO = Fraction(0)
 Polynomial = dict[tuple[int, ...], Fraction]  # exponents of x, sines and cosines
