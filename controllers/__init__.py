@@ -1,7 +1,7 @@
 """Controllers, one per file: each has default gains, a Lyapunov function and the rate that its proof promises.
 
 To add a controller, add a file here: `sliding_mode.py` with a class `SlidingMode` becomes `controllers.SlidingMode`.
-With `GAINS` and `tuned` (see `geomctrl.control.tuning`), `geomctrl track --controller sliding-mode` offers it too.
+With `GAINS` and `tuned` (rule 9 of `geomctrl.Controller`), `geomctrl track --controller sliding-mode` offers it too.
 `__init__.pyi` lists the existing controllers for type checkers. Files that begin with an underscore contain shared
 code.
 """

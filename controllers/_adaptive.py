@@ -100,8 +100,8 @@ class AdaptiveSliding(ModelBased):
 
         Parameters
         ----------
-        tuning : control.tuning.Tuning
-            Robot, motion and design of the gains.
+        tuning : object
+            Model, motion and gains, as `geomctrl track` passes them: rule 9 of `geomctrl.Controller`.
 
         Returns
         -------

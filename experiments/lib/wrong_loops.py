@@ -139,7 +139,7 @@ def other_models() -> Iterator[Loop]:
         )
     for share in (1.0, 1e-3, 1e-6):
         law = Changed(controllers.PDGravity(ARM, Q_D), lambda t, q, v, s=share: -s * ARM.gravity_force(q))
-        yield resting(f"gravity short by {share:g} of itself", law, off=0.0)
+        yield resting(f"gravity short by {100 * share:g} %", law, off=0.0)
     armature = PUMA.with_armature(0.1 + PUMA.armature)
     still = controllers.Passivity(ARM, hold(ARM, Q_D), K=20.0, strict=True)
     yield tracking("a load of 1 kg unknown, at rest", still, ARM.with_payload(1.0, (1.0, 0.0, 0.0)), off=0.2,
@@ -174,7 +174,7 @@ def wrong_laws() -> Iterator[Loop]:
         yield tracking(f"a dither of {size:g} N m", law)
     for share in (0.1, 1e-5):
         law = controllers.Passivity(ARM, Rushing(motion(ARM), share))
-        yield tracking(f"a reference whose velocity is off by {share:g} of itself", law, asserted=False)
+        yield tracking(f"a reference whose velocity is off by {100 * share:g} %", law, asserted=False)
     late = Changed(controllers.Passivity(ARM, motion(ARM)), lambda t, q, v: 0.02 * (q - motion(ARM)(t).q) + 1e-3)
     yield tracking("a bias of 1 mN m", late)
 
@@ -183,7 +183,7 @@ def wrong_functions() -> Iterator[Loop]:
     pd = controllers.PDGravity(ARM, Q_D, 20.0, 0.5)
     for share in (1.0, 1e-2, 1e-4):
         law = Changed(pd, V=lambda V, r, t, q, v, s=share: (V + s * 10.0 * (q - Q_D) @ (q - Q_D), r))
-        yield resting(f"V with a stiffness too high by {share:g} of itself", law, off=0.3, dt=2e-3, steps=2000)
+        yield resting(f"V with a stiffness too high by {100 * share:g} %", law, off=0.3, dt=2e-3, steps=2000)
     yield resting("V without the kinetic energy's M", Changed(pd, V=lambda V, r, t, q, v: (
         0.5 * v @ v + 10.0 * (q - Q_D) @ (q - Q_D), r)), off=0.3)  # fmt: skip
     for size in (0.1, 1e-5):

@@ -1,18 +1,19 @@
 """False alarms and misses of the monitors: correct and wrong closed loops, and the methods that report them.
 
-Problem: a library that judges proofs is worth what its verdicts are worth. A right loop that is accused teaches people
+Problem: a library that judges proofs is worth what its verdicts are worth. A right loop that is rejected teaches people
 to ignore the next verdict; a wrong one that is cleared is why they came.
 
 What is shown: a table of loops, bundled laws and a user's, on all bundled robots, with steps from 1e-4 to 1e-2 s, held
 or not, with drives, sensors, contact, couplings, loads; half of them right, half wrong by mistakes from gross to 1e-6.
-The judges are
+The methods are
 
     monitors       a run with the monitors of the proof: skew, energy, lyapunov, holding, group
     samples        `assert_lyapunov(..., search=0)`: random states; where the assertion applies to the loop
     search         `assert_lyapunov(...)`, which seeks the worst state, with fewer evaluations than by default
     certificate    `certify_lyapunov(...)`, of some, on a box about the equilibrium
 
-"VIOLATED" and "caught" accuse, "UNRESOLVED" does not: it says which step decides, and the run is made again with it.
+"VIOLATED" and "caught" reject a loop, "UNRESOLVED" does not: it says which step decides, and the run is repeated with
+it.
 
     python experiments/studies/verdicts.py [--page] [--only WORDS]
 """
@@ -170,13 +171,13 @@ def page_text(right: list[Row], wrong: list[Row]) -> str:
     unresolved = [r for r in right if r.verdicts["monitors"] == monitors.UNRESOLVED]
     resolved = [r for r in unresolved if r.explanation.endswith(": held")]
     counts = [
-        f"- {len(right)} right loops: {len(accused)} accused by any judge; the monitors leave"
+        f"- {len(right)} right loops: {len(accused)} rejected by a method; the monitors leave"
         f" {len(unresolved)} unresolved, of which {len(resolved)} hold with the step that they ask for.",
         f"- {len(wrong)} wrong loops: {len(wrong) - len(missed)} caught, {len(wrong) - len(unseen)} of them by the"
         " monitors.",
     ]
-    lines = [f"- a right loop accused: {r.loop.name}, by {', '.join(r.accusers)}" for r in accused]
-    lines += [f"- by all judges: {r.loop.name}" for r in missed]
+    lines = [f"- a right loop rejected: {r.loop.name}, by {', '.join(r.accusers)}" for r in accused]
+    lines += [f"- by all methods: {r.loop.name}" for r in missed]
     lines += [f"- by the monitors ({r.verdicts['monitors']}): {r.loop.name}" for r in unseen]
     return TEXT.format(evaluations=EVALUATIONS, summary="\n".join(counts), missed="\n".join(lines) or "Nothing.",
                        right=table(right), wrong=table(wrong))  # fmt: skip

@@ -145,8 +145,11 @@ class Controller(Protocol):
     8. If the plant has sensors, q and v are measured values where a sensor measures them, and true values otherwise.
        With the attribute `measurements = True` the law is called as `law(t, q, v, z, y)`, and y[name] is the output of
        the sensor `name`.
-    9. Optional: a class method `tuned(tuning)` returns the law with gains for `tuning.robot`; see
-       `control.tuning.Tuning`. `geomctrl track` uses it.
+    9. Optional: a class method `tuned(tuning)` returns the law for `geomctrl track`, which otherwise calls
+       CLASS(robot, reference). `tuning` has `robot` (the model), `motion` (a `Reference`), `friction` (a `Friction`, or
+       None), `gains` (the numbers of --gains by name), and gains that suit the robot: `Lambda` [1/s] and `K`
+       [N m s/rad] for laws with s, `kp` [1/s^2] and `kd` [1/s] for computed torque. The class attribute `GAINS` maps
+       the names that --gains accepts to their units.
     10. Optional: `in_domain(t, q, v)` returns whether the proof holds from this state on, for a law whose proof is not
         global.
 

@@ -156,6 +156,21 @@ def test_csv_with_a_byte_order_mark_quotes_and_a_unit_a_joint(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "t;q1;tau1\n0;1,5;2\n0,1;-1,5e-1;2,5\n",
+        "t\tq1\ttau1\n0,0\t1,5\t2,0\n0,1\t-,15\t2,5\n",
+        't,q1,tau1\n"0,0","1,5",2\n"0,1","-0,15","2,5"\n',
+    ],
+)
+def test_decimal_commas_are_read_and_noted(text, tmp_path):
+    (tmp_path / "log.csv").write_text(text)
+    data = Dataset.read(tmp_path / "log.csv")
+    np.testing.assert_array_equal(np.hstack((data.t[:, None], data.q, data.tau)), [[0, 1.5, 2], [0.1, -0.15, 2.5]])
+    assert "decimal commas: 0,5 was read as 0.5" in data.history
+
+
+@pytest.mark.parametrize(
     ("text", "options", "words"),
     [
         ("t,q1,q3,tau1,tau2\n0,1,2,3,4\n", {}, "columns q1, q3: expected consecutive numbers"),
@@ -163,7 +178,9 @@ def test_csv_with_a_byte_order_mark_quotes_and_a_unit_a_joint(tmp_path):
         ("t,q1,tau1\n0,1\n", {}, "3 names in the header, 2 columns"),
         ("t,q1,tau1\n0,1,x\n", {}, "could not convert"),
         ("t,q1,tau1\n0,1,\n", {}, r"tau: expected finite numbers, got nan .*drop_bad_rows"),
-        ("t;q1;tau1\n0;1,5;2\n", {}, r"could not convert .*decimal commas"),
+        ("t;q1;tau1\n0;1,5;2.5\n", {}, "expected decimal points or decimal commas, got both"),
+        ("t;q1;tau1\n0;1.234,5;2\n", {}, "could not convert string '1.234,5'"),
+        ("t,q1,tau1\n0,0,1,5,2,0\n", {}, "3 names in the header, 6 columns.*decimal commas"),
         ("0,1,2\n1,2,3\n", {}, r"no q: expected columns q1, q2.*there are 1, 2, 3"),
         ("t,axis1,load1\n0,1,2\n", {}, r"no q: expected columns q1, q2.*--column q=NAME.*there are t, axis1, load1"),
         ("t,q1,load1\n0,1,2\n", {}, r"no tau: expected columns tau1"),

@@ -48,37 +48,46 @@ def read_text(path: Path, topic: str | None = None) -> Recording:
         top += 1
     first = lines[top] if lines else ""
     named = not _is_numeric(first)
-    delimiter = next((d for d in ",;\t" if d in first), None)
+    delimiter = next((d for d in ";\t," if d in first), None)
     header = next(csv.reader([first], delimiter=delimiter), []) if delimiter else first.split()
     header = [h.strip().lstrip("#").strip() for h in header] if named else [str(k + 1) for k in range(len(header))]
     twice = [h for h in header if header.count(h) > 1]
     if twice:
         raise DataError(f"{label}: two columns are called {twice[0]!r}")
     skip = top + named
-    table = _text_numbers(label, path, skip, delimiter, lines[skip] if skip < len(lines) else "")
+    table, commas = _text_numbers(label, path, skip, delimiter)
     if table.size == 0:
         raise DataError(f"{label}: expected samples below the header, got none")
     if table.shape[1] != len(header):
-        raise DataError(f"{label}: {len(header)} names in the header, {table.shape[1]} columns below")
+        hint = " (decimal commas? separate the columns by semicolons)" if table.shape[1] == 2 * len(header) else ""
+        raise DataError(f"{label}: {len(header)} names in the header, {table.shape[1]} columns below{hint}")
     notes = () if named else ("no header: columns are called by their numbers, from 1",)
-    return Recording(label, dict(zip(header, table.T)), notes=notes)
+    return Recording(label, dict(zip(header, table.T)), notes=(*notes, *commas))
 
 
-def _text_numbers(label: str, path: Path, skip: int, delimiter: str | None, below: str) -> np.ndarray:
-    """The table (N, columns) after this many lines; `below` is its first line."""
+def _text_numbers(label: str, path: Path, skip: int, delimiter: str | None) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The table (N, columns) after this many lines, and a note if it has decimal commas."""
     options: dict[str, Any] = {
         "delimiter": delimiter, "ndmin": 2, "quotechar": '"', "skiprows": skip, "encoding": "utf-8-sig",
     }  # fmt: skip
+    marks: set[str] = set()
+
+    def number(cell: str) -> float:
+        marks.update(mark for mark in ",." if mark in cell)
+        return float(cell.strip().replace(",", ".") or "nan")
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # "input contained no data", which the caller reports
         try:
             try:
-                return np.loadtxt(path, **options)
-            except ValueError:  # a slower reader that turns empty cells into nan
-                return np.loadtxt(path, converters=lambda s: float(s.strip() or "nan"), **options)
+                return np.loadtxt(path, **options), ()
+            except ValueError:  # a slower reader that turns empty cells into nan and reads decimal commas
+                table = np.loadtxt(path, converters=number, **options)
         except ValueError as error:
-            comma = " (decimal commas? write points)" if delimiter != "," and "," in below else ""
-            raise DataError(f"{label}: below the header: {error}{comma}") from None
+            raise DataError(f"{label}: below the header: {error}") from None
+    if marks == {",", "."}:
+        raise DataError(f"{label}: expected decimal points or decimal commas, got both")
+    return table, ("decimal commas: 0,5 was read as 0.5",) if "," in marks else ()
 
 
 def _is_numeric(line: str) -> bool:
