@@ -7,7 +7,8 @@ coordinates: a free base is driven too, by a wrench on its body, and the report 
 the joints only.
 
 FILE.py:CLASS selects your own controller. It is constructed as CLASS(robot, reference), or by its classmethod
-tuned(tuning): rule 9 of `geomctrl.Controller` lists what `tuning` has. Delays and sensors need --control-dt; times are in s, or as 5ms.
+tuned(tuning): rule 9 of `geomctrl.Controller` lists what `tuning` has. Delays and sensors need --control-dt; times are
+in s, or as 5ms.
 
 A Python file instead of the robot defines any closed loop. It sets the arguments of `geomctrl.simulate` by name:
 `plant`, `controller`, `q0`, `v0`, `t_end`, `dt` and any others; the scenario options do not apply.
