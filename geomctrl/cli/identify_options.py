@@ -177,8 +177,8 @@ class ModelOptions:
     own_columns: Annotated[
         Path | None,
         Parameter(
-            help="TOML file with tables \\[[column]]: torques of known shape and unknown amplitude, as formulas; see"
-            " `geomctrl.identification.model.columns.load_columns`."
+            help="TOML file with tables \\[[column]]: torques of known shape and unknown amplitude, as formulas; the"
+            " page 'Judge an identification' shows one."
         ),
     ] = None
 

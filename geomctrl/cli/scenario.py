@@ -34,7 +34,10 @@ class ScenarioOptions:
 
     controller: Annotated[
         str,
-        Parameter(metavar="LAW", help="Controller, see Gains, or FILE.py:CLASS."),
+        Parameter(
+            metavar="LAW",
+            help="Bundled law, such as passivity or computed-torque (a wrong name lists all), or FILE.py:CLASS.",
+        ),
     ] = "slotine-li"
     reference: Annotated[
         str, Parameter(metavar="MOTION", help="Desired motion, within the limits: sinusoids, quintic or spline.")

@@ -6,7 +6,7 @@
     gears = [[100, 0], [20, 80]]
     [model]
     rotor = true                  # or "yes", "no", "auto"
-    [[column]]                    # additional torques, see `geomctrl.identification.model.columns.load_columns`
+    [[column]]                    # additional torques, see the page "Judge an identification"
 
 Files are searched in the folder of the TOML file, then in the working directory.
 """

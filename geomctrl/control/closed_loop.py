@@ -52,8 +52,7 @@ class Loop:
         robot = plant.robot
         self.plant, self.now, self.controller = plant, plant.at(0.0), controller
         self.piece = self.piece_at(0.0)
-        require_controller(controller)
-        _require_same_joints(controller, robot)
+        require_controller_of(controller, robot)
         reference = getattr(controller, "reference", None)
         self.reference = None if reference is None else require_reference(reference, robot, "controller.reference")
         q0, v0 = one_configuration(robot, "q0", q0), checked("v0", v0, (robot.nv,))
@@ -289,8 +288,9 @@ def _group_of_states(configurations: Any, nv: int, z_group: Any, nx: int) -> Pro
     return Product(configurations, Rn(nv), z_group, *([Rn(nx)] if nx else []), Rn(1))
 
 
-def _require_same_joints(controller: Any, robot: Robot) -> None:
-    """Raise ArgumentError if the controller's model has other joints than the robot."""
+def require_controller_of(controller: Any, robot: Robot) -> None:
+    """Raise ArgumentError unless it is a controller, and its model has the joints of the robot."""
+    require_controller(controller)
     model = getattr(controller, "robot", None)
     if not isinstance(model, Robot):
         return

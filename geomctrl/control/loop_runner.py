@@ -347,7 +347,7 @@ def _reason(error: Exception, t: float, dt: float, adaptive: bool) -> str:
     if isinstance(error, SimulationError):
         return str(error)
     if isinstance(error, IntegrationError):
-        cause = "too stiff" if adaptive else f"dt = {dt:g} s too long for it"
+        cause = "it is too stiff" if adaptive else f"dt = {dt:g} s is too long for it"
         return f"stopped at t = {t:.6g} s: the closed loop is unstable, or {cause}: {error}"
     if isinstance(error, GeomctrlError):
         return f"stopped at t = {t:.6g} s: {error}"

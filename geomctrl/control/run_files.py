@@ -48,6 +48,8 @@ def read_arguments(path: str | os.PathLike, plant: Any) -> tuple[Any, ...]:
     path = path_of("path", path)  # `open` would take an integer as a file descriptor and close it
     try:
         samples, *others = arguments_of(read_arrays(path), plant)
+    except FileNotFoundError:
+        raise ArgumentError(f"path: no such file: {os.fspath(path)!r}") from None
     except Exception as error:  # JSON of a file by others may be anything
         raise ArgumentError(
             f"path: {os.fspath(path)!r} is not a saved run: {type(error).__name__}: {error!s:.200}"

@@ -347,7 +347,7 @@ def _check_bodies(bodies: list[Body]) -> None:
         raise ModelError("body 'world': the name is reserved for the world frame")
     for body in bodies:
         if body.parent is not None and body.parent not in names:
-            raise ModelError(f"body {body.name!r}: an orphan, {_no_such('parent', body.parent, names)}")
+            raise ModelError(f"body {body.name!r}: {_no_such('parent', body.parent, names)}")
 
 
 def _parents_first(bodies: list[Body]) -> list[Body]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import count, flag, tolerance
-from geomctrl.control.contracts import require_controller
+from geomctrl.control.closed_loop import require_controller_of
 from geomctrl.control.loop import simulate
 from geomctrl.control.monitors import LyapunovDecrease
 from geomctrl.control.plant import Plant, plant_of
@@ -110,7 +110,7 @@ def assert_lyapunov(
     plant, rtol, bound = plant_of("plant", plant, state=False), tolerance("rtol", rtol), flag("bound", bound)
     states, search = count("states", states, 1), count("search", search)
     runs, region = runs_of(runs, Runs()), region_of(region)
-    require_controller(controller)
+    require_controller_of(controller, plant.robot)
     if not hasattr(controller, "lyapunov"):
         raise AssertionError(f"{type(controller).__name__} has no lyapunov(t, q, v, z, plant) to check")
     seed = count("seed", seed)
@@ -188,7 +188,7 @@ def lyapunov_at(controller: Any, plant: Plant | Any, t: float, q: Any, v: Any, z
     (-0.1, True)
     """
     plant = plant_of("plant", plant, state=False)
-    require_controller(controller)
+    require_controller_of(controller, plant.robot)
     require_lyapunov(controller)
     return LyapunovClaim(controller, plant).along(state_of(controller, plant, t, q, v, z))
 

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.arguments import count
-from geomctrl.control.contracts import Command, require_controller
+from geomctrl.control.closed_loop import require_controller_of
+from geomctrl.control.contracts import Command
 from geomctrl.control.plant import Plant, plant_of
 
 from . import evidence
@@ -291,7 +292,7 @@ class SearchProblem:
     ):
         self.plant = plant_of("plant", plant, state=False)
         self.controller = NoController(self.plant.robot.nv) if controller is None and alone else controller
-        require_controller(self.controller)
+        require_controller_of(self.controller, self.plant.robot)
         self.search, self.seed = count("search", search, 1), count("seed", seed)
         self.domain: Domain = states_about(self.controller, self.plant, region_of(region))
         self.repeatable = Repeatable(self.controller, self.plant)

@@ -236,6 +236,9 @@ def test_a_model_of_other_joints_is_named_with_both_counts():
     law = controllers.PDGravity(ARM, [1.0, 0.5])
     with pytest.raises(ArgumentError, match=r"controller: its model `robot` has 2 velocity .* the plant 7 \('panda'\)"):
         gc.simulate(panda, law, np.zeros(7), np.zeros(7), 0.1, 1e-3)
+    for check in (testing.assert_lyapunov, testing.exponential_rate):
+        with pytest.raises(ArgumentError, match=r"its model `robot` has 2 velocity .* the plant 7 \('panda'\)"):
+            check(law, panda)
     body = gc.inertia.from_com(1.0, (0, 0, 0), np.eye(3))
     cart, wheel = (
         gc.Robot.build([gc.Body("a", None, joint((1, 0, 0), name="a"), None, body)])
@@ -246,6 +249,19 @@ def test_a_model_of_other_joints_is_named_with_both_counts():
         ArgumentError, match=r"other joints than the plant .* got 'a', which slides, for 'a', which turns"
     ):
         gc.simulate(wheel, law, [0.0], [0.0], 0.1, 1e-3)
+
+
+@pytest.mark.parametrize("answer", [1.0, (1.0,), np.float64(2.0), None])
+def test_a_lyapunov_function_without_a_rate_is_refused(answer):
+    class Law:
+        def __call__(self, t, q, v, z):
+            return gc.Command(np.zeros(2))
+
+        def lyapunov(self, t, q, v, z, plant):
+            return answer
+
+    with pytest.raises(gc.SimulationError, match="expected lyapunov to return a pair, V and its rate, got"):
+        gc.simulate(ARM, Law(), Q0, V0, 0.01, 1e-3)
 
 
 # --- what a model says -------------------------------------------------------------------------------------------

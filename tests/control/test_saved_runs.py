@@ -83,7 +83,6 @@ FOREIGN = {
     "text": lambda path: path.write_text("t,q,v\n"),
     "nothing": lambda path: path.touch(),
     "a folder": lambda path: path.mkdir(),
-    "no file": lambda path: None,
     "one array": lambda path: np.save(path.open("wb"), np.zeros(3)),
     "other arrays": lambda path: np.savez(path, a=np.zeros(3)),
     "objects": about(t=np.array([{}, {}], object)),
@@ -141,3 +140,8 @@ files.write_text(Path({str(path)!r}), "text")
 """
     subprocess.run([sys.executable, "-c", program], check=True)
     assert path.stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_a_file_that_does_not_exist_is_named(tmp_path):
+    with pytest.raises(ArgumentError, match=r"^path: no such file: '.*run.npz'$"):
+        gc.Run.load(tmp_path / "run.npz")

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import tolerance
+from geomctrl.arguments import shown, tolerance
 from geomctrl.control.contracts import moved, wants_measurements
+from geomctrl.errors import ArgumentError
 from geomctrl.tracing.numbers import possible, scalar, where
 
 from .monitor import HELD, UNRESOLVED, VIOLATED, Finding, Monitor
@@ -74,7 +75,10 @@ class LyapunovDecrease(Monitor):
         return self.function is not None
 
     def measure(self, sample):
-        value, rate = self.function(sample.t, sample.q, sample.v, sample.z, sample.plant)
+        answer = self.function(sample.t, sample.q, sample.v, sample.z, sample.plant)
+        if not hasattr(answer, "__len__") or len(answer) != 2:
+            raise ArgumentError(f"controller: expected lyapunov to return a pair, V and its rate, got {shown(answer)}")
+        value, rate = answer
         self.signals = {"lyapunov": value, "lyapunov_rate": rate}
         allowed = 0.0 if self.allowance is None else scalar(self.allowance(sample.plant))
         if self.law is None:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import checked, number, one_or_each, positive, shown
-from geomctrl.control.contracts import require_controller, started
+from geomctrl.control.closed_loop import require_controller_of
+from geomctrl.control.contracts import started
 from geomctrl.control.friction import Friction
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
@@ -22,7 +23,7 @@ from .tracking import preloads
 def require_autonomous(controller: Any, plant: Plant, adaptive: bool = False) -> np.ndarray:
     """The true value of the law's state z, which is empty without one; adaptive: whether it may have one."""
     require_vectors("plant", plant.robot)
-    require_controller(controller)
+    require_controller_of(controller, plant.robot)
     if plant.switches:
         raise ArgumentError(f"plant: expected a plant that does not change, got changes at {list(plant.switches)}")
     start = started(controller, plant.robot)
