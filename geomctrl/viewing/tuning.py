@@ -1,7 +1,7 @@
 """The page of `geomctrl tune`: sliders for the numbers of a closed loop, the robot, curves, verdicts and measures.
 
-The page shows a session and passes on what the user does; it computes nothing. viser calls back from many threads and
-in any order, so a callback reads the slider's present value and never its own event.
+The page shows a session and passes on what the user does; it computes nothing. Sliders call back in viser's event loop,
+in the order of their messages, and buttons from a pool of threads.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import html
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,6 @@ from .server import serve, stop
 
 SLIDER_STEP = 0.002  # of a slider from 0 to 1
 SAME_POSITION = 1e-6  # positions that differ by less are one
-DRAG_INTERVAL = (
-    1.0  # s between pictures of the robot while a slider is dragged: without a graphics card they take 0.3 s
-)
 NOW, PINS = "#0072B2", ("#D55E00", "#009E73", "#CC79A7", "#8C8C8C")
 COLOURS = {"held": "#00875A", "VIOLATED": "#C62828", "UNRESOLVED": "#B26A00"}
 NEUTRAL = "#555"
@@ -128,7 +124,11 @@ class TuningPage:
         if old is not None:
             old.remove()
         self._sliders[control.key], self._folders[control.key] = slider, folder
-        slider.on_update(lambda _, key=control.key: self._moved(key))
+
+        async def moved(_: Any) -> None:  # viser runs coroutines at once and passes functions to another thread
+            self._moved(control.key)
+
+        slider.on_update(moved)
 
     def _add_results(self) -> None:
         gui = self._server.gui
@@ -228,8 +228,10 @@ class TuningPage:
             self._message.content = _escaped(result)
             self._mark()
             return
-        self._draw(result)
-        self._follow()
+        with self._server.atomic():  # one message with curves and labels, which the browser shows at once
+            self._draw(result)
+            self._follow()
+        self._server.flush()
 
     def _draw(self, outcome: Any) -> None:
         with self._lock, self._server.atomic():
@@ -240,7 +242,6 @@ class TuningPage:
             self._measures.content = _table(outcome, self.session.pins)
             for title in outcome.curves:
                 self._plot(title, outcome)
-        self._server.flush()
         self._run = outcome.run
         self.drawn += 1
 
@@ -308,14 +309,12 @@ class TuningPage:
         self._follow()
 
     def _play(self) -> None:
-        """Move the robot and draw its path, apart from the curves: a browser draws them at once only if alone."""
-        drawn = 0.0
+        """Move the robot and draw its path once no slider is dragged.
+
+        Without a graphics card a picture in three dimensions takes 0.3 s of all cores, and curves would wait for it.
+        """
         while not self._closed.wait(1.0 / RATE):
-            now = time.perf_counter()
-            if (self.session.is_quiet or now - drawn >= DRAG_INTERVAL) and (
-                self._run is not None or self._playing.value
-            ):
-                drawn = now
+            if self.session.is_quiet and (self._run is not None or self._playing.value):
                 self._frame += self._playing.value
                 with contextlib.suppress(Exception):  # the server may close meanwhile
                     self._pose()
