@@ -27,7 +27,7 @@ from .sweeping.fingerprint import same_result
 
 Step = str | tuple[int, ...]  # of a path: an attribute, or an index
 Path = tuple[Step, ...]
-PATH = re.compile(r"\.?([A-Za-z_]\w*)|\[(\d+(?:, ?\d+)*)\]")
+PATH = re.compile(r"\.?([^\W\d]\w*)|\[(\d+(?:, ?\d+)*)\]")
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
 COLLECTED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -144,8 +144,10 @@ def call_of(x: Any) -> Call:
     kind = type(x)
     if not has_arguments(x):
         hint = ": use with_payload or with_parameters" if isinstance(x, Mechanism) else ""
+        if inspect.isroutine(x):
+            hint = ": only a class or a functools.partial has arguments"
         raise ArgumentError(f"x: expected a law, a reference, a plant or one of their parts, got {shown(x)}{hint}")
-    parameters = _parameters(kind)
+    parameters = parameters_of(kind)
     attributes = {name: getattr(x, name) for name in parameters if _is_readable(x, name)}
     own = {} if origin(kind.__module__) == "geomctrl" else _numbers_of(x, parameters)
     problems, defaults = [], {p.name: p.default for p in parameters.values() if p.default is not p.empty}
@@ -172,7 +174,7 @@ def construct(x: Any, call: Call) -> Any:
     if isinstance(x, functools.partial):
         return functools.partial(x.func, *x.args, **call.constructor)
     args, rest = [], dict(call.constructor)
-    parameters = _parameters(type(x))
+    parameters = parameters_of(type(x))
     last = max((k for k, p in enumerate(parameters.values()) if p.kind in POSITIONAL and p.name in rest), default=-1)
     for parameter in list(parameters.values())[: last + 1]:
         if parameter.name in rest:
@@ -240,7 +242,8 @@ def _is_matrix(x: Any) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def _parameters(kind: type) -> dict[str, inspect.Parameter]:
+def parameters_of(kind: type) -> dict[str, inspect.Parameter]:
+    """Parameters of a constructor by name."""
     try:
         return dict(inspect.signature(kind).parameters)
     except (TypeError, ValueError):  # a class without a signature
@@ -249,7 +252,7 @@ def _parameters(kind: type) -> dict[str, inspect.Parameter]:
 
 def _is_readable(x: Any, name: str) -> bool:
     value = getattr(x, name, None)
-    collected = _parameters(type(x))[name].kind in COLLECTED
+    collected = parameters_of(type(x))[name].kind in COLLECTED
     return hasattr(x, name) and not collected and not (inspect.ismethod(value) and value.__self__ is x)
 
 

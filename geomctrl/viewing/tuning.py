@@ -200,10 +200,13 @@ class TuningPage:
 
     def _find(self, kind: str) -> None:
         self._message.content = "searching; a change of the setting ends the search"
-        if kind == "edge":
-            self.session.search_edge(self._x.value)
-        else:
-            self.session.search_region(self._x.value, self._y.value)
+        try:
+            if kind == "edge":
+                self.session.search_edge(self._x.value)
+            else:
+                self.session.search_region(self._x.value, self._y.value)
+        except GeomctrlError as error:
+            self._message.content = _escaped(str(error))
 
     def _save(self, kind: str) -> None:
         try:

@@ -1,6 +1,8 @@
 """Tuning by hand, without a browser: controls and ranges, history, pins, late results, edges, maps, saved files."""
 
 import dataclasses
+import functools
+import sys
 import threading
 import time
 
@@ -12,7 +14,7 @@ import geomctrl as gc
 from geomctrl import actuators, controllers, models, references, sensors
 from geomctrl.control.compiled import choice
 from geomctrl.control.hand_tuning import outcomes, saving
-from geomctrl.control.hand_tuning.controls import Controls, guessed_range
+from geomctrl.control.hand_tuning.controls import Control, Controls, guessed_range
 from geomctrl.control.hand_tuning.edges import find_edge, map_region
 from geomctrl.control.hand_tuning.outcomes import Outcome, outcome_of
 from geomctrl.control.hand_tuning.session import MAX_PINS, Session
@@ -68,6 +70,62 @@ def test_ranges_are_guessed_from_values_and_can_be_set():
         controls_of(ranges={"law.k": (1.0, 2.0)})
     with pytest.raises(gc.ArgumentError, match="low < high"):
         controls_of(ranges={"law.Lambda": (2.0, 1.0)})
+
+
+@pytest.mark.parametrize("value", [1e308, -1e308, 5e-324, -5e-324, sys.float_info.max])
+def test_ranges_of_extreme_values_are_finite(value):
+    low, high = guessed_range(value)
+    control = Control("k", value, low, high)
+    ends = [control.at(p) for p in (0.0, 0.5, 1.0)]
+    assert np.isfinite(ends).all()
+    assert low < high
+    assert ends == sorted(ends)
+    assert 0.0 <= control.position(value) <= 1.0
+
+
+@pytest.mark.parametrize("limits", [3.0, (1.0,), (1.0, np.inf), (-1e308, 1e308), ("a", 2.0), None])
+def test_a_range_that_is_none_is_refused(limits):
+    with pytest.raises(gc.GeomctrlError, match=r"ranges: law\.Lambda"):
+        controls_of(ranges={"law.Lambda": limits})
+
+
+class Gains:
+    """A user's law with numbers that can not be tuned, and one that can."""
+
+    def __init__(self, count=3, table=None, **others):
+        self.count, self.table, self.λ = count, table, 2.0
+        self.tensor = np.zeros((2, 2, 2))
+        self.__dict__.update(others)
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(-self.λ * v)
+
+
+def test_numbers_without_a_control_are_named_with_the_remedy():
+    law = Gains(table={"kp": 3.0}, **{"<b>": 1.0, "a.b": 2.0})
+    controls = controls_of(law=law)
+    keys = {key for key in controls.by_key if key.startswith("law")}
+    assert keys == {"law.λ"}
+    notes = "\n".join(controls.notes)
+    for text in (
+        "law.count: an int is taken as a count; write 3.0",
+        "law.table: a dict",
+        "law.tensor",
+        "'<b>'",
+        "'a.b'",
+    ):
+        assert text in notes
+    changed = controls.loop(controls.settings | {"law.λ": 7.0}).controller
+    assert changed.λ == 7.0
+
+
+def test_keywords_of_a_partial_function_are_controls():
+    def law(t, q, v, z, kp=1.0, kd=1.0):
+        return gc.Command(-kp * q - kd * v)
+
+    controls = controls_of(law=functools.partial(law, kp=30.0, kd=4.0))
+    changed = controls.loop(controls.settings | {"law.kp": 60.0}).controller
+    assert changed.keywords == {"kp": 60.0, "kd": 4.0}
 
 
 def test_metadata_of_a_dataclass_field_sets_unit_and_range():

@@ -68,6 +68,9 @@ def test_sliders_drive_the_session_and_the_page_shows_its_results(tmp_path):
         page._find("edge")
         assert session.wait(120)
         assert "load.mass" in page._message.content.replace("\\", "")
+        page._y.value = "load.mass"
+        page._find("map")
+        assert "another control" in page._message.content
         page._save("settings.toml")
         assert (tmp_path / "settings.toml").exists()
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -12,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import number
+from geomctrl.arguments import number, shown
 from geomctrl.control.contracts import require_controller
 from geomctrl.control.plant import Plant, plant_of
-from geomctrl.control.rebuilding import Call, call_of, changed, has_arguments, path_of
+from geomctrl.control.rebuilding import Call, call_of, changed, has_arguments, parameters_of, path_of
 from geomctrl.errors import ArgumentError, GeomctrlError, NameNotFoundError
+from geomctrl.tracing.code_identity import origin
 
 MAX_ENTRIES = 14  # largest array that gets a control for each entry
 DECADE = 10.0  # ratio of the ends of a guessed range to the value
@@ -24,6 +24,7 @@ EXCLUDED = ("seed", "bits", "start", "end")
 LOAD = "load"
 LOAD_SHARE = 0.25  # largest load, as a share of the robot's mass
 LOAD_REACH = 0.2  # m, largest offset of the load
+LARGEST = 0.4 * float(np.finfo(float).max)  # largest end of a range, whose length must be a number, too
 
 Settings = dict[str, float]
 
@@ -116,12 +117,9 @@ class Controls:
         controls = [*self._of("law", controller), *self._of("plant", self.plant), *self._of_load()]
         controls.append(Control("dt", self.dt, self.dt / 4.0, self.dt * 4.0, "s"))
         self.by_key = {control.key: control for control in controls}
-        for key, (low, high) in (ranges or {}).items():
-            control = self[key]
-            low, high = number(f"ranges: {key}", low), number(f"ranges: {key}", high)
-            if not low < high:
-                raise ArgumentError(f"ranges: {key}: expected (low, high) with low < high, got {(low, high)}")
-            self.by_key[key] = dataclasses.replace(control, low=low, high=high)
+        for key, limits in (ranges or {}).items():
+            low, high = _checked_range(f"ranges: {key}", limits)
+            self.by_key[key] = dataclasses.replace(self[key], low=low, high=high)
 
     def __getitem__(self, key: str) -> Control:
         if key not in self.by_key:
@@ -193,11 +191,17 @@ class Controls:
             self.notes.append(f"{key}: {error}")
             return
         self.calls[id(x)] = call
-        hints = _hints(type(x))
+        hints, is_users = _hints(type(x)), origin(type(x).__module__) != "geomctrl"
         for name, value in call.all_values.items():
             if name in EXCLUDED or name == "robot":
                 continue
-            yield from self._of_value(x, f"{key}.{name}", name, value, hints.get(name, ("", None, False)))
+            if not name.isidentifier():
+                self.notes.append(f"{key}: {shown(name)} is no name of an attribute")
+                continue
+            controls = [*self._of_value(x, f"{key}.{name}", name, value, hints.get(name, ("", None, False)))]
+            if is_users and not controls and (reason := _why_not_controlled(value)):
+                self.notes.append(f"{key}.{name}: {reason}")
+            yield from controls
 
     def _of_value(self, x: Any, key: str, name: str, value: Any, hint: tuple[str, Any, bool]) -> Iterator[Control]:
         unit, limits, is_float = hint
@@ -234,7 +238,7 @@ class Controls:
             yield self._control(f"{key}[{','.join(map(str, place))}]", float(array[place]), unit, None)
 
     def _control(self, key: str, value: float, unit: str, limits: Any) -> Control:
-        low, high = limits or guessed_range(value)
+        low, high = guessed_range(value) if limits is None else _checked_range(f"{key}: range", limits)
         return Control(key, value, low, high, unit)
 
     def _of_load(self) -> Iterator[Control]:
@@ -248,8 +252,30 @@ class Controls:
 def guessed_range(value: float) -> tuple[float, float]:
     """A decade to both sides of a positive value, and a linear range about any other."""
     if value > 0.0:
-        return value / DECADE, value * DECADE
-    return (0.0, 1.0) if value == 0.0 else (3.0 * value, -3.0 * value)
+        return value / DECADE, min(value * DECADE, LARGEST)
+    return (0.0, 1.0) if value == 0.0 else (max(3.0 * value, -LARGEST), min(-3.0 * value, LARGEST))
+
+
+def _checked_range(name: str, limits: Any) -> tuple[float, float]:
+    try:
+        low, high = limits
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name}: expected (low, high), got {shown(limits)}") from None
+    low, high = number(name, low), number(name, high)
+    if not (low < high and math.isfinite(high - low)):
+        raise ArgumentError(f"{name}: expected (low, high) with low < high, got {(low, high)}")
+    return low, high
+
+
+def _why_not_controlled(value: Any) -> str:
+    """Why numbers in an argument of a user's class have no control, or an empty string."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"an int is taken as a count; write {float(value)!r} for a number to tune"
+    if isinstance(value, Mapping):
+        return "a dict has no controls; use a dataclass"
+    if _numbers(value) is None and isinstance(value, (np.ndarray, np.generic)):
+        return f"expected one or two axes of float64, got {value.dtype} of shape {value.shape}"
+    return ""
 
 
 def _numbers(value: Any) -> np.ndarray | None:
@@ -273,7 +299,7 @@ def _hints(kind: type) -> dict[str, tuple[str, Any, bool]]:
     The metadata of a dataclass field, "unit" and "range", come first; then the docstring, which has units in brackets.
     """
     hints: dict[str, tuple[str, Any, bool]] = {}
-    parameters = inspect.signature(kind).parameters if callable(kind) else {}
+    parameters = parameters_of(kind)
     fields = {f.name: f.metadata for f in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else {}
     for name, parameter in parameters.items():
         unit = next((u for u in (_unit(base.__doc__ or "", name) for base in kind.__mro__) if u), "")

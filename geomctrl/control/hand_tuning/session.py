@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from geomctrl.errors import ArgumentError, GeomctrlError
+from geomctrl.tracing.code_identity import raised_in
 
 from .controls import Controls, Settings
 from .edges import Edge, Region, find_edge, map_region
@@ -149,8 +150,9 @@ class Session:
         self._add(job)
 
     def search_region(self, x: str, y: str) -> None:
-        """Compute the map over two controls; a change of the setting ends it."""
-        _ = self.controls[x], self.controls[y]  # raises for an unknown name
+        """Compute the map over two controls; a change of the setting ends it. Raises ArgumentError if they are one."""
+        if self.controls[x] is self.controls[y]:
+            raise ArgumentError(f"y: expected another control than x, got {y} twice")
 
         def job() -> None:
             region = map_region(self.controls, self.settings, x, y, self._wanted_again)
@@ -204,7 +206,9 @@ class Session:
                 while self._jobs and not self._wanted_again():
                     self._jobs.pop(0)()
             except Exception as error:  # users' code may raise anything; the page must stay alive
-                self.show(RuntimeError(f"{type(error).__name__}: {error}"))
+                line = raised_in(error)
+                where = "" if line is None else f" ({Path(line.filename).name}, line {line.lineno}, in {line.name})"
+                self.show(RuntimeError(f"{type(error).__name__}{where}: {error}"))
             if not self._wanted.is_set():
                 if self._jobs or self._checking or self._wanted_again():
                     self._wanted.set()
