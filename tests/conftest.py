@@ -172,6 +172,21 @@ def _leave_in_python():
         return call
 
     algorithms.compiled, jit.compiled = entry, of_kernel
+    _leave_kernels_in_python(jit.Kernel)
+
+
+def _leave_kernels_in_python(kernel):
+    """The same for entries that are no algorithms, such as exponentials."""
+    from geomctrl.kernels import numba_loops
+
+    numba = kernel.__call__
+
+    def call(self, *args):
+        if collecting:
+            return numba_loops.uncompiled_entry(self.py_func, self.signature)(*args)
+        return numba(self, *args)
+
+    kernel.__call__ = call
 
 
 def _small_bundled_robots():

@@ -15,7 +15,6 @@ from geomctrl.identification.logs.reading import formats
 from geomctrl.identification.logs.reading.formats import FORMATS
 
 ARM = models.two_link()
-MOTION = motion()
 pytest.importorskip("rosbags", reason="the extra 'logs' is not installed")
 h5py = pytest.importorskip("h5py", reason="the extra 'logs' is not installed")
 pyarrow = pytest.importorskip("pyarrow", reason="the extra 'logs' is not installed")
@@ -119,7 +118,7 @@ def test_every_format_gives_the_samples_that_were_written(write, tmp_path):
 @pytest.mark.quick(3)
 @pytest.mark.parametrize("form", ["db3", "mcap", "csv", "mat v7", "mat v7.3", "parquet"])
 def test_identification_from_a_file_gives_the_numbers_of_the_arrays(form, tmp_path):
-    m = MOTION
+    m = motion()
     arrays = Dataset(m.t, m.q, m.tau, v=m.v)
     expected, got = (
         identify(ARM, log, method="wls", filtering=Filtering(15.0)) for log in (arrays, WRITERS[form](tmp_path, m))
