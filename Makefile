@@ -19,7 +19,8 @@ BENCH_OPTIONS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# without bytecode of all that is installed: Python compiles what is imported, and most of it never is
+INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile
 
 .PHONY: help demo test test-all soak bench lint lint-style lint-layers lint-types lint-dead-code lint-spelling lint-prose docs docs-links robots mjcfs cross numpy1 peers minimum test-pythons test-some cuda-tools tools clean
 
@@ -144,7 +145,7 @@ $(STAMPS)/venv:
 
 $(STAMPS)/core: $(STAMPS)/venv pyproject.toml
 	@echo "installing geomctrl"
-	@$(PIP) install --editable .
+	@$(INSTALL) --editable .
 	@touch $@
 
 # the extras dev and docs contain test, which contains view
@@ -154,36 +155,36 @@ WITHIN_test := view
 
 $(STAMPS)/test $(STAMPS)/robots $(STAMPS)/cross $(STAMPS)/cuda-tools $(STAMPS)/bench $(STAMPS)/docs $(STAMPS)/view $(STAMPS)/dev: $(STAMPS)/%: $(STAMPS)/venv pyproject.toml
 	@echo "installing geomctrl[$*]"
-	@$(PIP) install --editable '.[$*]'
+	@$(INSTALL) --editable '.[$*]'
 	@touch $@ $(addprefix $(STAMPS)/,core $(WITHIN_$*))
 
 # what continuous integration needs in the environment, resolved and installed at once
 $(STAMPS)/tools: $(STAMPS)/venv pyproject.toml
 	@echo "installing geomctrl[dev,robots,cross,cuda-tools]"
-	@$(PIP) install --editable '.[dev,robots,cross,cuda-tools]'
+	@$(INSTALL) --editable '.[dev,robots,cross,cuda-tools]'
 	@touch $@ $(addprefix $(STAMPS)/,core dev robots cross cuda-tools $(WITHIN_dev))
 
 $(STAMPS)/numpy1: $(STAMPS)/venv
 	@echo "installing numpy 1.26 beside"
-	@$(PIP) install --no-deps --upgrade --target $(VENV)/numpy1 'numpy==1.26.4'
+	@$(INSTALL) --no-deps --upgrade --target $(VENV)/numpy1 'numpy==1.26.4'
 	@touch $@
 
 # adam fails with JAX 0.10; numpy, mujoco and lxml are those of the environment
 $(STAMPS)/peers: $(STAMPS)/bench
 	@echo "installing frax, adam and MJX beside"
-	@$(PIP) install 'casadi>=3.6.4' pyyaml
-	@$(PIP) install --no-deps --upgrade --target $(VENV)/peers 'jax==0.6.0' 'jaxlib==0.6.0' 'frax==0.1.0' 'adam-robotics==0.5.0' 'mujoco-mjx==3.17.0' ml-dtypes opt-einsum networkx prettytable wcwidth urdfdom-py array-api-compat absl-py etils fsspec packaging trimesh typing-extensions zipp
+	@$(INSTALL) 'casadi>=3.6.4' pyyaml
+	@$(INSTALL) --no-deps --upgrade --target $(VENV)/peers 'jax==0.6.0' 'jaxlib==0.6.0' 'frax==0.1.0' 'adam-robotics==0.5.0' 'mujoco-mjx==3.17.0' ml-dtypes opt-einsum networkx prettytable wcwidth urdfdom-py array-api-compat absl-py etils fsspec packaging trimesh typing-extensions zipp
 	@touch $@
 
 $(STAMPS)/minimum: $(STAMPS)/venv pyproject.toml .ci/minimum.py
 	@echo "installing the lowest versions beside"
 	@rm -rf $(VENV)/minimum
 	@$(BIN)/python .ci/minimum.py > $(VENV)/minimum.txt
-	@$(PIP) install --upgrade --target $(VENV)/minimum --requirement $(VENV)/minimum.txt 2>$(VENV)/minimum.log || { cat $(VENV)/minimum.log >&2; exit 1; }
+	@$(INSTALL) --upgrade --target $(VENV)/minimum --requirement $(VENV)/minimum.txt 2>$(VENV)/minimum.log || { cat $(VENV)/minimum.log >&2; exit 1; }
 	@touch $@
 
 # their files alone: nothing of them is imported, and none of what they need is installed
 $(STAMPS)/mjcfs: $(STAMPS)/venv
 	@echo "installing files of gymnasium, gymnasium-robotics and dm_control beside"
-	@$(PIP) install --no-deps --upgrade --target $(VENV)/mjcfs 'gymnasium>=1.2' 'gymnasium-robotics>=1.4' 'dm-control>=1.0.30'
+	@$(INSTALL) --no-deps --upgrade --target $(VENV)/mjcfs 'gymnasium>=1.2' 'gymnasium-robotics>=1.4' 'dm-control>=1.0.30'
 	@touch $@

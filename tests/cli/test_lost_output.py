@@ -70,17 +70,26 @@ def test_closed_streams_lose_nothing(tmp_path):
     assert saved(tmp_path / "out")
 
 
-def test_characters_that_the_encoding_lacks_are_replaced(tmp_path):
-    urdf = tmp_path / "arm.urdf"
-    urdf.write_text(
+@pytest.fixture
+def urdf(tmp_path):
+    path = tmp_path / "arm.urdf"
+    path.write_text(
         """<robot name="ärm"><link name="b"/><link name="ü"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"
 ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j" type="continuous"><parent link="b"/><child link="ü"/>
 <axis xyz="0 0 1"/></joint></robot>""", encoding="utf-8",
     )  # fmt: skip
+    return path
+
+
+def test_characters_that_the_encoding_lacks_are_replaced(tmp_path, urdf):
     with open(tmp_path / "said", "w") as file:
         assert command("info", urdf, stdout=file, PYTHONIOENCODING="ascii") == (0, "")
     text = (tmp_path / "said").read_text(encoding="ascii")
     assert "?rm: 1 body" in text
+
+
+@pytest.mark.slow
+def test_reports_are_in_utf_8_whatever_the_encoding_of_the_terminal_is(tmp_path, urdf):
     environment = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     with open(tmp_path / "said", "w") as file:
         message = ("track", urdf, "--seconds", "0.05", "--no-compare", "--no-plots", "--out", tmp_path / "out")

@@ -3,7 +3,6 @@
 import math
 import pickle
 import re
-import subprocess
 import sys
 import threading
 import tracemalloc
@@ -232,25 +231,22 @@ def test_the_first_state_without_a_result_is_named():
         assert many(q, q, q)[1] == k
 
 
-SMALL_STACK = """
-import threading
-import numpy as np
-from geomctrl.testing import random_robot
-robot = random_robot(np.random.default_rng(0), ["revolute"] * 60, [-1] * 60)
-q = np.random.default_rng(1).normal(size=(20, 60))
-expected = robot.mass_matrix(q)
-threading.stack_size(256 * 1024)
-matrices = []
-thread = threading.Thread(target=lambda: matrices.append(robot.mass_matrix(q)))
-thread.start()
-thread.join()
-assert (matrices[0] == expected).all()
-"""
+def test_a_thread_of_little_stack_is_enough(compiled_terms):
+    """The mass matrix of sixty pendulums has few operations and many numbers, so numba's loops are used.
 
-
-def test_a_thread_of_little_stack_is_enough():
-    """The mass matrix of sixty pendulums has few operations and many numbers, so numba's loops are used."""
-    subprocess.run([sys.executable, "-c", SMALL_STACK], check=True)
+    Too little stack would end this process.
+    """
+    robot = random_robot(np.random.default_rng(0), ["revolute"] * 60, [-1] * 60)
+    q = np.random.default_rng(1).normal(size=(20, 60))
+    expected, matrices = robot.mass_matrix(q), []
+    usual = threading.stack_size(256 * 1024)
+    try:
+        thread = threading.Thread(target=lambda: matrices.append(robot.mass_matrix(q)))
+        thread.start()
+    finally:
+        threading.stack_size(usual)
+    thread.join()
+    assert (matrices[0] == expected).all()
 
 
 def test_structures_over_the_budget_are_left_to_the_loops(empty_cache, monkeypatch):

@@ -61,10 +61,10 @@ def test_what_is_traced_imports_no_numba():
 import sys
 import numpy as np
 import geomctrl as gc
-r = gc.models.panda()
-q = v = a = 0.1 * np.ones(7)
+r = gc.models.two_link()
+q = v = a = 0.1 * np.ones(2)
 r.inverse_dynamics(q, v, a), r.terms(q, v), r.forward_dynamics(q, v, a), r.regressor(q, v, a, v), r.energy(q, v)
-r.mass_matrix(np.zeros((20, 7))), r.integrate(q, v), r.random_configuration(np.random.default_rng(0))
+r.mass_matrix(np.zeros((20, 2))), r.integrate(q, v), r.random_configuration(np.random.default_rng(0))
 K = 20.0 * np.diag(r.mass_matrix(q))
 for motion in (gc.references.Sinusoids(r, q, 0.1, 0.5), gc.references.Quintic(r, q, 2.0 * q, 1.0)):
     laws = gc.controllers.SlotineLi(r, motion, K=K), gc.controllers.Passivity(r, motion, K=K)
