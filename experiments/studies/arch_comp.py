@@ -48,7 +48,7 @@ def main(quick=False):
     testing.reach(robot, law, (centre, centre), 0.1)  # compiles what the others share
     for share in (0.05,) if quick else (0.05, 0.25, 0.5, 1.0):
         started = time.process_time()
-        tube = testing.reach(robot, law, (centre - share * half, centre + share * half), 10.0, pieces=1024)
+        tube = testing.reach(robot, law, (centre - share * half, centre + share * half), 10.0, budget=1024)
         seconds = time.process_time() - started
         lower, upper = tube.box(tube.until)
         x = tube._motions(256)[1][:, -1]

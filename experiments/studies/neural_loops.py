@@ -170,7 +170,7 @@ def main(quick=False):
         many = 1024 if name == "double pendulum" and not quick else 1
         for pieces in sorted({1, many}):
             started = time.process_time()
-            tube = testing.reach(p.plant, p.law, (p.lower, p.upper), p.t_end, control_dt=p.control_dt, pieces=pieces)
+            tube = testing.reach(p.plant, p.law, (p.lower, p.upper), p.t_end, control_dt=p.control_dt, budget=pieces)
             seconds = time.process_time() - started
             answer = verdict(name, tube)
             total = time.process_time() - started

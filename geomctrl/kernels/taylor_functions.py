@@ -92,13 +92,15 @@ def expand_tanh(form, a, lo, hi, w, m, m2):
     value = math.tanh(c)
     slope = (1.0 - value) * (1.0 + value)
     bend = -value * slope
-    first = math.tanh(lo)
-    last = math.tanh(hi)
-    least = 0.0 if lo <= 0.0 <= hi else min(abs(first), abs(last))
+    first = math.tanh(min(lo, c))
+    last = math.tanh(max(hi, c))
+    least = 0.0 if min(lo, c) <= 0.0 <= max(hi, c) else min(abs(first), abs(last))
     largest = max(abs(first), abs(last))
     third = (1.0 - least) * (1.0 + least) * max(abs(1.0 - 3.0 * least * least), abs(1.0 - 3.0 * largest * largest))
     rest = UP * (third + 128.0 * EPS) * r * r * r / 3.0 + 16.0 * EPS * (r + r * r)
     total = rest + abs(bend) * unresolved(a, m, m2)
+    first = math.tanh(lo)
+    last = math.tanh(hi)
     chord = math.sqrt(max(1.0 - (last - first) / (hi - lo), 0.0)) if hi > lo else 0.0
     for k in range(4, 9):
         t = 0.125 * k * chord
@@ -119,12 +121,45 @@ def expand_tanh(form, a, lo, hi, w, m, m2):
 
 
 @primitive
-def elementary(form, op, a, w, m, m2):
-    """Set a row to an elementary function of row a: Taylor's formula of order 2 with the remainder f''' r^3 / 6."""
+def concave_line(op, lo, hi):
+    """(Slope, offset, distance) of the line nearest to a root or a logarithm on [lo, hi]; nan where that is undefined.
+
+    The function less the line is least at an end and largest where its derivative is the slope: the chord's.
+    """
+    slope = offset = distance = math.nan
+    if op == SQRT and lo >= 0.0:
+        first = math.sqrt(lo)
+        last = math.sqrt(hi)
+        if hi <= TINY:
+            return 0.0, 0.5 * last, 0.5 * last * UP
+        slope = 1.0 / (first + last)
+        largest = 0.25 / slope
+    elif op == LOG and lo > TINY and hi > lo:
+        first = math.log(lo)
+        last = math.log(hi)
+        slope = (last - first) / (hi - lo)
+        if not slope > 0.0:
+            return math.nan, math.nan, math.nan
+        largest = -math.log(slope) - 1.0
+    else:
+        return math.nan, math.nan, math.nan
+    least = min(first - slope * lo, last - slope * hi)
+    offset = 0.5 * largest + 0.5 * least
+    distance = 0.5 * (largest - least)
+    return slope, offset, distance + 64.0 * EPS * (1.0 + abs(first) + abs(last) + abs(largest))
+
+
+@primitive
+def elementary(form, op, a, lo, hi, w, m, m2):
+    """Set a row to an elementary function of row a, whose values are in [lo, hi].
+
+    Taylor's formula of order 2 with the remainder f''' r^3 / 6, where f''' is bounded between the centre and [lo, hi];
+    or a line, for roots and logarithms if it has the smaller error.
+    """
     c = a[0]
     r = a[ALL]
-    lo = (c - r) - 2.0 * EPS * (abs(c) + r)
-    hi = (c + r) + 2.0 * EPS * (abs(c) + r)
+    low = min(lo, c)
+    high = max(hi, c)
     cube = UP * r * r * r / 6.0
     value = slope = bend = rest = math.nan
     if op in (SIN, COS):
@@ -139,16 +174,16 @@ def elementary(form, op, a, w, m, m2):
             rest += cube * min(1.0, abs(s) + r + WAVE)
     elif op == EXP:
         value = math.exp(c)
-        slope, bend, rest = value, 0.5 * value, cube * (math.exp(hi) + LEAST)
-    elif op == LOG and lo > TINY:
+        slope, bend, rest = value, 0.5 * value, cube * (math.exp(high) + LEAST)
+    elif op == LOG and low > TINY:
         value, slope = math.log(c), 1.0 / c
-        bend, rest = -0.5 * slope * slope, 2.0 * cube / (lo * lo * lo)
-    elif op == SQRT and lo > TINY:
+        bend, rest = -0.5 * slope * slope, 2.0 * cube / (low * low * low)
+    elif op == SQRT and low > TINY:
         value = math.sqrt(c)
         slope = 0.5 / value
-        bend, rest = -0.25 * slope / c, 0.375 * cube / (lo * lo * math.sqrt(lo))
-    elif (op in (ASIN, ACOS)) and lo > -1.0 and hi < 1.0:
-        largest = max(-lo, hi)
+        bend, rest = -0.25 * slope / c, 0.375 * cube / (low * low * math.sqrt(low))
+    elif (op in (ASIN, ACOS)) and low > -1.0 and high < 1.0:
+        largest = max(-low, high)
         q = (1.0 - c) * (1.0 + c)
         Q = (1.0 - largest) * (1.0 + largest) * (1.0 - 4.0 * EPS)
         slope = 1.0 / math.sqrt(q)
@@ -161,6 +196,11 @@ def elementary(form, op, a, w, m, m2):
         value = math.atan(c)
         slope = 1.0 / (1.0 + c * c)
         bend, rest = -c * slope * slope, 2.0 * cube
+    if op in (LOG, SQRT):
+        line, offset, distance = concave_line(op, lo, hi)
+        total = rest * UP + abs(bend) * unresolved(a, m, m2)
+        if distance < total or (math.isnan(total) and not math.isnan(distance)):
+            value, slope, bend, rest = line * c + offset, line, 0.0, distance
     if op == TANH:
         expand_tanh(form, a, lo, hi, w, m, m2)
     else:
@@ -170,11 +210,25 @@ def elementary(form, op, a, w, m, m2):
 
 
 @primitive
-def reciprocal(form, a, w, m, m2):
-    """Set a row to 1 / a: y - y^2 d + y^3 d^2 - y^3 d^3 / (c + d) with y = 1 / c."""
+def reciprocal(form, a, lo, hi, w, m, m2):
+    """Set a row to 1 / a for a in [lo, hi]: y - y^2 d + y^3 d^2 - y^3 d^3 / (c + d) with y = 1 / c, or a line.
+
+    1 / a less a line of slope s < 0 is 2 sqrt(-s) at least for a > 0, and largest at an end.
+    """
     c = a[0]
     r = a[ALL]
-    low = abs(c) - r - 2.0 * EPS * (abs(c) + r)
+    low = lo if lo > 0.0 else -hi  # the least |a|
     y = 1.0 / c
-    rest = UP * r * r * r * abs(y * y * y) / low if low > 0.0 else math.nan
-    expand(form, a, w, y, -y * y, y * y * y, rest * UP, m, m2)
+    value, slope, bend = y, -y * y, y * y * y
+    rest = UP * r * r * r * abs(bend) / low if low > 0.0 else math.nan
+    if low > 0.0:
+        high = hi if lo > 0.0 else -lo
+        line = -1.0 / low / high
+        largest = max(1.0 / low - line * low, 1.0 / high - line * high)
+        least = 2.0 * math.sqrt(-line)
+        distance = 0.5 * (largest - least) + 64.0 * EPS * (largest + least)
+        total = rest + abs(bend) * unresolved(a, m, m2)
+        if distance < total or (math.isnan(total) and not math.isnan(distance)):
+            offset = 0.5 * largest + 0.5 * least
+            value, slope, bend, rest = line * c + (offset if lo > 0.0 else -offset), line, 0.0, distance
+    expand(form, a, w, value, slope, bend, rest * UP, m, m2)

@@ -43,6 +43,7 @@ from geomctrl.tracing.proofs.operation_rows import (
 from .jit import kernel
 from .primitives import primitive
 from .taylor_functions import ALL, EPS, ERR, LEAST, LIN, QUAD, UP, add_quadratic, elementary, expand, reciprocal, store
+from .taylor_ranges import compared, is_extreme, set_range
 
 NEGLIGIBLE = 2.0**-30  # error of a row, relative to its size, that needs no symbol
 
@@ -177,10 +178,10 @@ def add_rows(N, w, op, z, a, b, k, m):
 
 
 @primitive
-def quotient(N, w, z, a, b, e, k, m, m2):
+def quotient(N, w, R, z, a, b, e, k, m, m2):
     """Coefficient k of a / b. Row e has 1 / b_0 as coefficient 0, row e + 1 the dividends a_k - sum b_i z_(k - i)."""
     if k == 0:
-        reciprocal(N[e, 0], N[b, 0], w, m, m2)
+        reciprocal(N[e, 0], N[b, 0], R[b, 0], R[b, 1], w, m, m2)
     err = convolution(N, w, b, z, k, 1, k, False, m, m2)
     size = 0.0
     for j in range(len(w)):
@@ -202,14 +203,7 @@ def select(N, w, rows, z, k, hulls, m, m2):
             N[z, k, j] = N[chosen, k, j]
     elif k > 0 and not hulls:
         N[z, k, 0] = math.nan
-    elif (
-        k == 0
-        and rows[condition, 0] == LT
-        and (
-            (rows[condition, 1] == a and rows[condition, 2] == b)
-            or (rows[condition, 1] == b and rows[condition, 2] == a)
-        )
-    ):
+    elif k == 0 and is_extreme(rows, z):
         narrow = a if N[a, 0, ALL] < N[b, 0, ALL] else b
         sign = 1.0 if rows[condition, 1] == b else -1.0
         extreme(N[z, 0], N[a + b - narrow, 0], N[narrow, 0], sign, w, m, m2)
@@ -218,14 +212,16 @@ def select(N, w, rows, z, k, hulls, m, m2):
 
 
 @primitive
-def decide(N, w, op, z, a, b):
-    """The truth of a condition, from coefficients 0."""
+def decide(N, w, R, op, z, a, b):
+    """The truth of a condition, from coefficients 0 and ranges."""
     if op == AND:
         N[z, 0, 0] = min(N[a, 0, 0], N[b, 0, 0])
     elif op == NOT:
         N[z, 0, 0] = 1.0 - N[a, 0, 0]
     else:
-        N[z, 0, 0] = truth(op, N[a, 0], N[b, 0], w)
+        N[z, 0, 0] = compared(op, R[a, 0], R[a, 1], R[b, 0], R[b, 1])
+        if N[z, 0, 0] == 0.5:
+            N[z, 0, 0] = truth(op, N[a, 0], N[b, 0], w)
 
 
 @primitive
@@ -244,12 +240,14 @@ def series_many(rows, constants, rates, further, X, order, m, m2, spare, hulls, 
 
     coefficients (n, order + 1, width) begins with the state X (n, width); values (further, width). spare: the first of
     the symbols up to m that X does not have; errors of functions get them, as far as there are some. hulls: whether
-    undecided choices have hulls as coefficients of all orders. Coefficients 2 and higher are then not those of the
-    Taylor series, which is allowed if an a priori enclosure is verified afterwards.
+    undecided choices have hulls as coefficients of all orders, and functions without derivative have zero. Coefficients
+    2 and higher are then not those of the Taylor series, which is allowed if an a priori enclosure is verified
+    afterwards.
     """
     n, width = X.shape
     w = np.zeros(width - 4)
     N = np.zeros((len(rows), order, width))
+    R = np.empty((len(rows), 2))
     for i in range(n):
         coefficients[i, 0] = X[i]
     for k in range(order):
@@ -267,17 +265,21 @@ def series_many(rows, constants, rates, further, X, order, m, m2, spare, hulls, 
                 err = convolution(N, w, a, b, k, 0, k, False, m, m2)
                 store(N[z, k], w, err, m)
             elif op == DIV:
-                quotient(N, w, z, a, b, e, k, m, m2)
+                quotient(N, w, R, z, a, b, e, k, m, m2)
             elif op == WHERE:
                 select(N, w, rows, z, k, hulls, m, m2)
             elif LT <= op <= NOT:
                 if k == 0:
-                    decide(N, w, op, z, a, b)
+                    decide(N, w, R, op, z, a, b)
             elif op >= SIN and k == 0:
-                elementary(N[z, 0], op, N[a, 0], w, m, m2)
+                elementary(N[z, 0], op, N[a, 0], R[a, 0], R[a, 1], w, m, m2)
             elif op >= SIN:  # z' = a' times row b, the derivative of the function
                 err = convolution(N, w, a, b, k, 1, k, True, m, m2)
                 divide(N[z, k], w, err, 1.0 * k, m)
+                if hulls and math.isnan(N[z, k, 0]) and not math.isnan(N[z, 0, 0]):
+                    N[z, k, :] = 0.0  # a root of zero has no derivative
+            if k == 0:
+                set_range(R, rows, z, N[z, 0], N[a, 0, 0])
             if k == 0 and spare <= m and (op == WHERE or op >= SIN) and N[z, 0, ERR] > NEGLIGIBLE * N[z, 0, ALL]:
                 named(N[z, 0], spare)
                 spare += 1

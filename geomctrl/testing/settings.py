@@ -177,7 +177,7 @@ class Box:
 @named_arguments()
 @dataclass(frozen=True)
 class Budget:
-    """Limits of the proof of an inequality.
+    """Limits of the proof of an inequality, or of a tube, whose boxes are the parts of its initial box.
 
     Parameters
     ----------
@@ -190,8 +190,8 @@ class Budget:
     executor : object with `submit(function, *args)`, optional
         Decides boxes in other processes: a concurrent.futures.ProcessPoolExecutor or a dask.distributed.Client.
     resume : certificate or path, optional
-        An undecided certificate, or a file of its `save`: its boxes are the first ones. They are decided again, which
-        takes less time than their search. Not for `find_lyapunov` and `largest_certified_control_dt`.
+        An undecided certificate or tube, or a file of its `save`: its boxes are the first ones. They are decided again,
+        which takes less time than their search. Not for `find_lyapunov` and `largest_certified_control_dt`.
 
     Examples
     --------

@@ -278,25 +278,32 @@ def test_tubes_are_interrupted_resumed_and_spread():
     seen = []
 
     def interrupt(fraction):
+        assert fraction >= max(seen, default=0.0)
         seen.append(fraction)
-        if fraction > 0.5 and min(seen[np.argmax(seen) :]) < 0.1:  # in the second half, after the whole box
+        if len(set(seen)) < len(seen) and fraction > seen[-2] > 0.5:  # in the second half, after the whole box
             raise KeyboardInterrupt
 
     stopped = testing.reach(*arguments, progress=interrupt)
     assert stopped.interrupted
     assert not stopped
-    resumed = testing.reach(*arguments, resume=stopped)
+    resumed = testing.reach(*arguments, budget=testing.Budget(resume=stopped))
     assert resumed
     assert len({id(x) for x in resumed.pieces} & {id(x) for x in stopped.pieces}) >= 1
+    late = testing.reach(*arguments, budget=testing.Budget(seconds=0.01))
+    assert late.out_of_time
+    assert not late
+    assert "stopped by `seconds`" in late.summary()
+    corners = late.lower.min(), late.upper.max()
+    assert corners == (whole.lower.min(), whole.upper.max())
     executor = Serial()
-    spread = testing.reach(*arguments, executor=executor)
+    spread = testing.reach(*arguments, budget=testing.Budget(executor=executor))
     assert spread
     assert executor.calls == 2 * len(spread.pieces) - 1
     for other in (resumed, spread):
         assert np.array_equal(other.box(t_end), whole.box(t_end))
     for wrong in ((ARM, law(21.0), *arguments[2:]), (*arguments[:2], (x0 - 0.2, x0 + 0.15), t_end)):
         with pytest.raises(ArgumentError, match="resume: expected a tube of this loop"):
-            testing.reach(*wrong, resume=stopped)
+            testing.reach(*wrong, budget=testing.Budget(resume=stopped))
 
 
 def test_boxes_of_another_barrier_prove_nothing(tmp_path):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from testing import tube_battery
 
-from geomctrl.kernels import taylor_functions, taylor_models
+from geomctrl.kernels import taylor_functions, taylor_models, taylor_ranges
 from geomctrl.testing.tubes import steps
 
 KERNEL_ERRORS = {
@@ -45,6 +45,21 @@ KERNEL_ERRORS = {
     ),
     "division by the order": ("N[rates[i], k, ERR], k + 1.0, m)", "N[rates[i], k, ERR], k + 2.0, m)"),
     "derivative of acos": ("math.acos(c), -slope, -bend", "math.acos(c), slope, -bend"),
+    "largest distance of the root": ("largest = 0.25 / slope", "largest = 0.2 / slope"),
+    "largest distance of the logarithm": ("-math.log(slope) - 1.0", "-math.log(slope) - 1.1"),
+    "middle of a line": ("offset = 0.5 * largest + 0.5 * least\n    distance", "offset = least\n    distance"),
+    "line of the reciprocal": ("least = 2.0 * math.sqrt(-line)", "least = 2.2 * math.sqrt(-line)"),
+    "sign of the reciprocal": ("(offset if lo > 0.0 else -offset)", "offset"),
+    "sign of a square": ("if sign > 0 or", "if sign != 0 or"),
+    "range of a sum": ("(R[a, 0] + R[b, 0], R[a, 1] + R[b, 1])", "(R[a, 0] - R[b, 0], R[a, 1] + R[b, 1])"),
+    "range of a difference": ("(R[a, 0] - R[b, 1], R[a, 1] - R[b, 0])", "(R[a, 0] - R[b, 0], R[a, 1] - R[b, 1])"),
+    "range of a negative": ("lo, hi = -R[a, 1], -R[a, 0]", "lo, hi = -R[a, 0], -R[a, 1]"),
+    "range of a product": ("lo = below(min(min(p, q), min(r, s)))", "lo = below(p)"),
+    "range of a choice": ("lo, hi = min(R[b, 0], R[c, 0]), max", "lo, hi = max(R[b, 0], R[c, 0]), max"),
+    "range of a size": ("hi if larger else min(hi, 0.0)", "min(hi, 0.0)"),
+    "range of the larger one": ("larger = rows[a, 1] == c", "larger = rows[a, 1] != c"),
+    "range of a function": ("max(below(math.tanh(lo)), -1.0)", "below(math.tanh(hi))"),
+    "comparison of ranges": ("if a_lo > b_hi:\n        return 0.0", "if a_lo > b_lo:\n        return 0.0"),
 }
 STEP_ERRORS = {
     "no remainder": ("rest = (0.5 * (hi - lo) + EPS * (np.abs(lo) + np.abs(hi))) * UP + LEAST", "rest = 0.0 * lo"),
@@ -82,10 +97,11 @@ def planted(module, old, new):
 
 
 def planted_kernels(old, new):
-    """The kernels with an error in one of their two files."""
-    if old in Path(taylor_models.__file__).read_text():
-        return planted(taylor_models, old, new)
-    functions, kernels = planted(taylor_functions, old, new), planted(taylor_models, "", "")
+    """The kernels with an error in one of their three files."""
+    home = next(m for m in (taylor_models, taylor_functions, taylor_ranges) if old in Path(m.__file__).read_text())
+    if home is taylor_models:
+        return planted(home, old, new)
+    functions, kernels = planted(home, old, new), planted(taylor_models, "", "")
     kernels.__dict__.update({name: x for name, x in functions.__dict__.items() if name in kernels.__dict__})
     return kernels
 
@@ -108,6 +124,8 @@ def kernel_escapes(kernels):
         | tube_battery.function_escapes(kernels, steps, trials=24)
         | tube_battery.coefficient_escapes(kernels, steps, 4)
         | tube_battery.activation_escapes(kernels, steps)
+        | tube_battery.square_escapes(kernels, steps)
+        | tube_battery.random_escapes(kernels, steps)
     )
 
 

@@ -189,3 +189,97 @@ def test_a_plant_that_is_heavier_than_the_model_of_the_program_is_not_proved():
     assert (
         testing.certify_barrier(barrier(), climbing(robot), rubbing, NEAR, budget=500).claims[0].status == "undecided"
     )
+
+
+# --- checked again ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def proof(tmp_path_factory):
+    """A proof of several boxes as a file."""
+    return certified(link(40.0, 2), TWO).save(tmp_path_factory.mktemp("proof") / "proof.npz")
+
+
+def changed(proof, tmp_path, change):
+    """The proof with changed arrays; change: (name, array) -> array."""
+    with np.load(proof) as arrays:
+        new = {name: change(name, x.copy()) for name, x in arrays.items()}
+    np.savez(tmp_path / "changed.npz", **new)
+    return testing.recheck(tmp_path / "changed.npz")
+
+
+def test_a_proof_is_confirmed_with_other_arithmetic(proof, tmp_path):
+    pytest.importorskip("flint")
+    assert changed(proof, tmp_path, lambda name, x: x)
+    with np.load(proof) as arrays:
+        claims = {name.partition("_")[0] for name in arrays.files if name.startswith("claim")}
+        assert len(claims) > 4  # the rate of h, and two joints with torques in both directions
+        boxes = [len(arrays[name]) for name in arrays.files if name.endswith("_lo") and name.startswith("claim")]
+        assert max(boxes) > 1
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda name, x: x[1:] if name.startswith("claim") and name.endswith(("_lo", "_hi")) else x, "no box covers"),
+        (lambda name, x: x[:0] if name in ("lo", "hi") else x, "no box covers"),
+        (lambda name, x: x + 1e-3 * (x != 0.0) if name.endswith("_lo") else x, "no box covers"),
+        (lambda name, x: x * 1.001 if name == "domain" else x, "no box covers"),
+        (lambda name, x: x * [[1.0], [1.1]] if name == "claim3_domain" else x, "no box covers"),
+    ],
+    ids=["a missing box", "no boxes", "a moved box", "a larger domain", "a larger domain of one joint"],
+)
+def test_boxes_that_do_not_cover_the_domain_are_refused(proof, tmp_path, change, reason):
+    pytest.importorskip("flint")
+    assert reason in changed(proof, tmp_path, change).reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("old", "new"), [(40.0, 10.0), (9.81, 30.0), (1.0 + EPS, 0.98)])
+def test_a_changed_number_of_the_claim_is_refused(proof, tmp_path, old, new):
+    """The torque of the first joint, gravity, and the position at which h is zero at rest."""
+    pytest.importorskip("flint")
+
+    def change(name, x):
+        return np.char.replace(x, float.hex(old), float.hex(new)) if name.endswith("claim") else x
+
+    assert "is not shown" in changed(proof, tmp_path, change).reason
+
+
+@pytest.mark.slow
+def test_a_box_on_which_the_torques_do_not_suffice_is_refused(tmp_path):
+    """To brake from 300 rad/s takes 400 N m of the 20 that there are."""
+    pytest.importorskip("flint")
+    proof = certified(link(20.0)).save(tmp_path / "proof.npz")
+
+    def change(name, x):
+        if name.endswith(("domain", "lo", "hi")) and x.dtype == float:
+            x[..., 0] = np.where(x[..., 0] == BOX[0][0], -100.0, x[..., 0])
+            x[..., 1] = np.where(x[..., 1] == BOX[1][1], 300.0, x[..., 1])
+        return x
+
+    assert "is not shown" in changed(proof, tmp_path, change).reason
+
+
+@pytest.mark.slow
+def test_the_faces_of_an_invariant_set_are_checked_again(tmp_path):
+    pytest.importorskip("flint")
+    arm = gc.models.two_link()
+    law = gc.controllers.PDGravity(arm, [0.0, 0.0], kp=50.0, kd=20.0, strict=True)
+    half = np.array([0.2, 0.3, 1.6, 4.5])
+    result = testing.certify_barrier(
+        lambda t, q, v, z, p: 0.5 - law.lyapunov(t, q, v, z, p)[0], law, arm, (-half, half)
+    )
+    assert result.invariant
+    path = result.save(tmp_path / "proof.npz")
+    assert changed(path, tmp_path, lambda name, x: x)
+
+    def without_damping(name, x):
+        return np.where(x == 20.0, -20.0, x) if name.endswith("numbers") else x
+
+    assert "is not shown" in changed(path, tmp_path, without_damping).reason
+
+    def smaller(name, x):  # a box whose faces cut the set
+        return 0.5 * x if name.endswith("domain") or (name.startswith("claim") and x.dtype == float) else x
+
+    assert not changed(path, tmp_path, smaller)

@@ -87,7 +87,7 @@ def test_all_motions_of_the_robot_arm_are_enclosed_until_10_s(share):
     """No motion of the equations by hand leaves the tube, at its edges too."""
     robot, law, f = arch_comp.robot_arm()
     centre, half = arch_comp.START
-    tube = testing.reach(robot, law, (centre - share * half, centre + share * half), 10.0, pieces=1024)
+    tube = testing.reach(robot, law, (centre - share * half, centre + share * half), 10.0, budget=1024)
     assert tube
     rng, times = np.random.default_rng(0), np.linspace(0.5, 10.0, 20)
     boxes = [tube.box(t) for t in times]

@@ -87,10 +87,10 @@ def test_claims_about_a_held_command_are_about_its_values_between_samples():
 
 def test_a_sampled_tube_is_continued_in_the_same_loop_only():
     tube = testing.reach(slider(), spring, BOX, 0.5, control_dt=0.25)
-    again = testing.reach(slider(), spring, BOX, 0.5, control_dt=0.25, resume=tube)
+    again = testing.reach(slider(), spring, BOX, 0.5, control_dt=0.25, budget=testing.Budget(resume=tube))
     assert again.pieces == tube.pieces
     with pytest.raises(ArgumentError, match="resume: expected a tube of this loop"):
-        testing.reach(slider(), spring, BOX, 0.5, control_dt=0.125, resume=tube)
+        testing.reach(slider(), spring, BOX, 0.5, control_dt=0.125, budget=testing.Budget(resume=tube))
 
 
 @pytest.mark.parametrize("control_dt", [0.0, -0.1, np.nan, "0.1", 1e-9])
@@ -118,7 +118,7 @@ def test_a_tube_ends_where_the_law_is_undefined_at_a_sample():
     def law(t, q, v, z):
         return gc.Command(-np.sqrt(q) - 1.0)
 
-    tube = testing.reach(slider(), law, (np.array([0.1, -1.0]), np.array([0.2, 0.0])), 1.0, control_dt=0.25, pieces=1)
+    tube = testing.reach(slider(), law, (np.array([0.1, -1.0]), np.array([0.2, 0.0])), 1.0, control_dt=0.25, budget=1)
     assert tube.until == 0.25
     assert tube.stays("tau[0]", upper=0.0).status == "undecided"
     assert np.isnan(tube._motions(32)[1][:, -1]).all()
@@ -185,7 +185,7 @@ def test_the_network_of_the_pendulum_violates_its_specification_from_a_larger_bo
 def test_the_network_of_the_double_pendulum_violates_its_specification():
     problem = neural_loops.double_pendulum()
     tube = testing.reach(
-        problem.plant, problem.law, (problem.lower, problem.upper), 1.0, control_dt=problem.control_dt, pieces=1
+        problem.plant, problem.law, (problem.lower, problem.upper), 1.0, control_dt=problem.control_dt, budget=1
     )
     check = tube.stays("v[1]", lower=-1.0, upper=1.7)
     assert check.status == "refuted"
@@ -197,7 +197,7 @@ def test_the_network_of_the_double_pendulum_violates_its_specification():
 def test_motions_of_the_double_pendulum_under_its_network_are_in_the_tube():
     problem, half = neural_loops.double_pendulum(), 0.01
     box = 1.15 - half * np.ones(4), 1.15 + half * np.ones(4)
-    tube = testing.reach(problem.plant, problem.law, box, 1.0, control_dt=problem.control_dt, pieces=1)
+    tube = testing.reach(problem.plant, problem.law, box, 1.0, control_dt=problem.control_dt, budget=1)
     assert tube
     require_inside(tube, problem, 1.15 + half * np.random.default_rng(0).choice([-1.0, 1.0], (4, 4)))
     lo, hi = tube.box(1.0)

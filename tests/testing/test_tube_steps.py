@@ -27,6 +27,14 @@ def test_activations_of_rows_with_both_signs_contain_the_exact_result():
     assert tube_battery.activation_escapes(taylor_models, steps, trials=60) == set()
 
 
+def test_functions_of_squares_contain_the_exact_result():
+    assert tube_battery.square_escapes(taylor_models, steps) == set()
+
+
+def test_random_expressions_are_in_their_rows():
+    assert tube_battery.random_escapes(taylor_models, steps) == set()
+
+
 @pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (-0.25, 1.0), (-2.0, 0.5)])
 def test_max_has_the_narrowest_line_and_tanh_a_line_near_the_narrowest(low, high):
     """Two lines of one slope enclose max(x, 0) at distance h l / (h + l); those of tanh come from all slopes."""
@@ -154,15 +162,19 @@ def test_other_powers_are_named(exponent):
         OperationRows(graph, [(1, 0)], [binary("pow", graph.load(1, 0), exponent)], {})
 
 
-@pytest.mark.parametrize("name", ["log", "sqrt"])
-def test_roots_and_logarithms_whose_remainder_may_underflow_are_undefined(name):
+@pytest.mark.parametrize("centre", [1e-300, 1e-107, 1e-80])
+def test_functions_of_arguments_whose_cubes_underflow_are_undefined_or_a_line(centre):
     """Cubes of such radii are not normal numbers, so a bound that is made of them is not rounded outwards."""
-    graph = Graph()
-    program = OperationRows(graph, [(1, 0)], [], {}, [unary(name, graph.load(1, 0))])
-    layout = steps.Layout(1, 1)
-    for centre, is_defined in ((1e-107, False), (1e-80, True)):
-        X = layout.box(np.array([0.4 * centre]), np.array([1.6 * centre]))
-        assert np.isfinite(steps.series(program, layout, X, 1)[1][0, 0]) == is_defined
+    layout, graph = steps.Layout(1, 1), Graph()
+    x = graph.load(1, 0)
+    program = OperationRows(graph, [(1, 0)], [], {}, [unary("log", x), unary("sqrt", x)])
+    X = layout.box(np.array([0.4 * centre]), np.array([1.6 * centre]))
+    logarithm, root = steps.series(program, layout, X, 1)[1]
+    assert np.isfinite(logarithm[0]) == (centre > 1e-90)
+    low, high = steps.bounds(root)
+    assert low <= mpmath.sqrt(mpmath.mpf(0.4 * centre))
+    assert mpmath.sqrt(mpmath.mpf(1.6 * centre)) <= high
+    assert high <= 2.0 * np.sqrt(1.6 * centre) or centre < 1e-90
 
 
 def test_an_operation_without_a_series_is_named():

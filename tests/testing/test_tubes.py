@@ -85,7 +85,7 @@ def test_the_tube_is_tight(arm, law, tube):
 
 def test_a_wide_box_needs_no_division(arm, law):
     """Errors of steps decay with the motions: the enclosure of +-0.1 does not blow up, and shrinks to the set point."""
-    tube = testing.reach(arm, law, (X0 - 0.1, X0 + 0.1), 1.0, pieces=1)
+    tube = testing.reach(arm, law, (X0 - 0.1, X0 + 0.1), 1.0, budget=1)
     assert tube
     lo, hi = tube.box(1.0)
     starts = X0 + 0.1 * np.array(np.meshgrid(*[[-1.0, 1.0]] * 4)).reshape(4, -1).T
@@ -98,7 +98,7 @@ def test_a_wide_box_needs_no_division(arm, law):
 def test_an_arm_of_three_joints_in_space_is_enclosed():
     arm, x0 = three_joints(), np.array([0.4, 0.7, 1.0, 0.0, 0.0, 0.0])
     law = gc.controllers.PDGravity(arm, x0[:3] + 0.1)
-    tube = testing.reach(arm, law, (x0 - 0.05, x0 + 0.05), 0.5, pieces=1)
+    tube = testing.reach(arm, law, (x0 - 0.05, x0 + 0.05), 0.5, budget=1)
     assert tube
     starts = x0 + 0.05 * np.random.default_rng(0).choice([-1.0, 1.0], (2, 6))
     times = np.unique([t for s in tube.pieces[0].segments[::4] for t in (0.5 * (s.start + s.end), s.end)])
@@ -206,7 +206,7 @@ def test_smooth_coulomb_friction_is_enclosed(arm, law):
 
 def test_the_box_is_divided_where_its_enclosure_blows_up(arm, law):
     box = X0 - 0.2, X0 + 0.2
-    whole, parts = (testing.reach(arm, law, box, 0.25, pieces=k) for k in (1, 16))
+    whole, parts = (testing.reach(arm, law, box, 0.25, budget=k) for k in (1, 16))
     assert not whole
     assert 0.0 < whole.until < 0.25
     assert "blows up" not in str(parts)
@@ -271,7 +271,7 @@ def test_an_interrupt_returns_what_is_enclosed(arm, law, monkeypatch):
         return advance(self, *args)
 
     monkeypatch.setattr(steps.Enclosure, "advance", interrupted)
-    tube = testing.reach(arm, law, (X0 - 0.2, X0 + 0.2), 0.25, pieces=16)
+    tube = testing.reach(arm, law, (X0 - 0.2, X0 + 0.2), 0.25, budget=16)
     assert tube.interrupted
     assert not tube
     assert tube.until == 0.0
@@ -289,7 +289,7 @@ def test_an_interrupt_while_a_part_is_put_away_loses_no_part_of_the_box(arm, law
         return piece(*args)
 
     monkeypatch.setattr(reaching, "Piece", interrupted)
-    tube = testing.reach(arm, law, (X0 - 0.2, X0 + 0.2), 0.25, pieces=2)
+    tube = testing.reach(arm, law, (X0 - 0.2, X0 + 0.2), 0.25, budget=2)
     assert tube.interrupted
     assert not tube
     corners = X0 + 0.2 * np.array(np.meshgrid(*[[-1.0, 1.0]] * 4)).reshape(4, -1).T
@@ -301,24 +301,24 @@ def test_a_tube_is_estimated_saved_and_continued_from_its_file(arm, law, tmp_pat
     box = X0 - 0.2, X0 + 0.2
     whole = testing.reach(arm, law, box, 0.25)
     assert whole.more_pieces == 0.0
-    few = testing.reach(arm, law, box, 0.25, pieces=len(whole.pieces) // 2 + 1)
+    few = testing.reach(arm, law, box, 0.25, budget=len(whole.pieces) // 2 + 1)
     assert not few
     assert few.more_pieces == pytest.approx(len(whole.pieces) - len(few.pieces), rel=1.0)
     assert "more pieces" in few.summary()
     path = few.save(tmp_path / "few.npz")
-    again = testing.reach(arm, law, box, 0.25, resume=path)
+    again = testing.reach(arm, law, box, 0.25, budget=testing.Budget(resume=path))
     assert again
     for one, other in zip(again.box(0.25), whole.box(0.25)):
         assert one == pytest.approx(other, abs=1e-9)
     arrays = dict(np.load(path))
     np.savez(tmp_path / "less.npz", **{k: x[1:] if k[0] == "0" else x for k, x in arrays.items()})
     with pytest.raises(ArgumentError, match="do not cover"):
-        testing.reach(arm, law, box, 0.25, resume=tmp_path / "less.npz")
+        testing.reach(arm, law, box, 0.25, budget=testing.Budget(resume=tmp_path / "less.npz"))
     with pytest.raises(ArgumentError, match="do not cover"):
-        testing.reach(arm, law, (X0 - 0.2, X0 + 0.3), 0.25, resume=path)
+        testing.reach(arm, law, (X0 - 0.2, X0 + 0.3), 0.25, budget=testing.Budget(resume=path))
     np.savez(tmp_path / "other.npz", **{**arrays, "words": np.array(["another claim"])})
     with pytest.raises(ArgumentError, match="resume: expected a file of"):
-        testing.reach(arm, law, box, 0.25, resume=tmp_path / "other.npz")
+        testing.reach(arm, law, box, 0.25, budget=testing.Budget(resume=tmp_path / "other.npz"))
 
 
 def test_a_picture_shows_the_tube_and_motions(tube):

@@ -148,6 +148,141 @@ def activation_escapes(kernels, steps, seed=0, trials=40):
     return escaped
 
 
+def _square(x):
+    return mul(x, x)
+
+
+SQUARES = {
+    "norm": (lambda x, y: unary("sqrt", add(_square(x), _square(y))), lambda a, b: mpmath.sqrt(a * a + b * b)),
+    "hypot": (lambda x, y: binary("hypot", x, y), mpmath.hypot),
+    "weighted norm": (
+        lambda x, y: unary("sqrt", add(mul(mul(2.0, x), x), mul(neg(y), mul(y, -0.5)))),
+        lambda a, b: mpmath.sqrt(2 * a * a + b * b / 2),
+    ),
+    "root of a product": (
+        lambda x, y: unary("sqrt", mul(_square(x), unary("exp", y))), lambda a, b: abs(a) * mpmath.exp(b / 2)
+    ),
+    "root of a size": (lambda x, y: unary("sqrt", unary("abs", sub(x, y))), lambda a, b: mpmath.sqrt(abs(a - b))),
+    "logarithm": (
+        lambda x, y: unary("log", add(binary("pow", x, 4.0), 0.01)), lambda a, b: mpmath.log(a**4 + mpmath.mpf(0.01))
+    ),
+    "reciprocal": (lambda x, y: div(y, add(_square(x), 0.25)), lambda a, b: b / (a * a + mpmath.mpf("0.25"))),
+    "negative reciprocal": (
+        lambda x, y: div(1.0, sub(mul(neg(x), x), 0.25)), lambda a, b: -1 / (a * a + mpmath.mpf("0.25"))
+    ),
+    "unit vector": (
+        lambda x, y: div(x, binary("max", unary("sqrt", add(_square(x), _square(y))), 0.25)),
+        lambda a, b: a / max(mpmath.sqrt(a * a + b * b), mpmath.mpf("0.25")),
+    ),
+    "root of a choice": (
+        lambda x, y: unary("sqrt", where(compare("lt", _square(x), -1.0), x, _square(y))), lambda a, b: abs(b)
+    ),
+    "sine": (lambda x, y: unary("sqrt", add(unary("sin", x), 1.25)), lambda a, b: mpmath.sqrt(mpmath.sin(a) + 1.25)),
+    "size of tanh": (
+        lambda x, y: unary("log", add(unary("tanh", unary("abs", x)), 0.125)),
+        lambda a, b: mpmath.log(mpmath.tanh(abs(a)) + 0.125),
+    ),
+}  # fmt: skip
+
+
+def square_escapes(kernels, steps, seed=0, trials=24):
+    """Names of functions of squares whose rows miss a value or are undefined; Taylor models alone have no signs."""
+    rng, model, escaped = np.random.default_rng(seed), OneStep(kernels, steps, 2), set()
+    for trial in range(trials):
+        size, err = (0.3, 1.0, 4.0, 0.05)[trial % 4], (0.0, 0.2, 1e-9)[trial % 3]
+        centre = rng.uniform(-1.0, 1.0) * (0.8 * size if trial % 8 < 4 else 2.0)
+        rows = [model.row(rng, c, size, err, trial % 3) for c in (centre, rng.uniform(-1.0, 1.0) * size)]
+        for name, (expression, exact) in SQUARES.items():
+            X, row = model.evaluated(expression, rows)
+            if not np.isfinite(row[0]):
+                escaped.add(name)
+                continue
+            for k in range(12):
+                e = [
+                    Fraction(float(x)) for x in rng.uniform(-1, 1, model.layout.symbols).round(3) ** (1 if k > 4 else 0)
+                ]
+                e = [x * int(rng.choice([-1, 1])) for x in e]
+                a, b = (model.value(x, e, Fraction(int(rng.choice([-1, 1])))) for x in X)
+                a, b = (mpmath.mpf(x.numerator) / x.denominator for x in (a, b))
+                value = model.value(row, e)
+                off = abs(mpmath.mpf(value.numerator) / value.denominator - exact(a, b))
+                if off > row[-4]:
+                    escaped.add(name)
+    return escaped
+
+
+def random_escapes(kernels, steps, seed=0, trials=60):
+    """Numbers of random expressions whose rows miss a value."""
+    model, escaped = OneStep(kernels, steps, 2), set()
+    for trial in range(trials):
+        rng = np.random.default_rng([seed, trial])
+        size, err = (0.3, 1.0, 3.0, 0.02)[trial % 4], (0.0, 0.1, 1e-9)[trial % 3]
+        rows = [model.row(rng, rng.uniform(-1.5, 1.5), size, err, trial % 3) for _ in range(2)]
+        pair = _random_expression(rng, 6)
+        try:
+            X, row = model.evaluated(lambda x, y, f=pair: f(x, y, SYMBOLIC), rows)
+        except StopIteration:  # folded to a comparison of two constants
+            continue
+        for _ in range(12 if np.isfinite(row[0]) else 0):
+            e = [Fraction(float(x)) for x in rng.choice([-1.0, 1.0, 0.25, -0.5, 0.0], model.layout.symbols)]
+            a, b = (model.value(x, e, Fraction(int(rng.choice([-1, 1])))) for x in X)
+            a, b = (mpmath.mpf(x.numerator) / x.denominator for x in (a, b))
+            try:
+                exact, value = pair(a, b, EXACT), model.value(row, e)
+            except (ValueError, ZeroDivisionError):  # a side that is not chosen is undefined
+                continue
+            value = mpmath.mpf(value.numerator) / value.denominator
+            if not abs(value - exact) <= row[-4]:
+                escaped.add(trial)
+    return escaped
+
+
+SYMBOLIC = {
+    "add": add, "sub": sub, "mul": mul, "div": div, "max": lambda a, b: binary("max", a, b),
+    "min": lambda a, b: binary("min", a, b), "hypot": lambda a, b: binary("hypot", a, b),
+    "where": lambda a, b: where(compare("lt", a, b), mul(a, a), b),
+    **{f: (lambda a, f=f: unary(f, a)) for f in ("sqrt", "log", "sin", "tanh", "exp", "abs")},
+}  # fmt: skip
+EXACT = {
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,
+    "max": max, "min": min, "hypot": mpmath.hypot, "where": lambda a, b: a * a if a < b else b,
+    **{f: getattr(mpmath, f) for f in ("sin", "tanh", "exp")}, "abs": abs,
+    **{f: (lambda a, f=f: _defined(f, a)) for f in ("sqrt", "log")},
+}  # fmt: skip
+
+
+def _defined(name, a):
+    if a < 0:
+        raise ValueError(name)
+    return getattr(mpmath, name)(a)
+
+
+def _random_expression(rng, count):
+    """A function (x, y, operations): `count` random operations on earlier results."""
+    plan = []
+    for k in range(count):
+        name = str(rng.choice(["add", "sub", "mul", "square", "square", "scaled", "max", "min", "where", "div", "hypot",
+                               "sqrt", "sqrt", "log", "sin", "tanh", "exp", "abs", "shift"]))  # fmt: skip
+        plan.append((name, *(int(i) for i in k + 1 - rng.geometric(0.5, 2).clip(max=k + 2)), float(rng.normal())))
+
+    def f(x, y, operations):
+        values = [x, y]
+        for name, i, j, c in plan:
+            a, b = values[i], values[j]
+            if name == "square":
+                values.append(operations["mul"](a, a))
+            elif name == "scaled":
+                values.append(operations["mul"](c, a))
+            elif name == "shift":
+                values.append(operations["add"](a, abs(c)))
+            else:
+                take = operations[name]
+                values.append(take(a) if name in ("sqrt", "log", "sin", "tanh", "exp", "abs") else take(a, b))
+        return values[-1]
+
+    return f
+
+
 def _two_layers(a, b):
     return max(a, Fraction(1, 4)) - abs(a - b)
 

@@ -149,9 +149,12 @@ _lock = renewed_lock()
 _known: OrderedDict[tuple, TracedClosedLoop] = OrderedDict()
 
 
-def trace_closed_loop(plant: Plant, controller: Any, extra: Extra | None = None) -> TracedClosedLoop:
+def trace_closed_loop(
+    plant: Plant, controller: Any, extra: Extra | None = None, *, lyapunov: bool = True
+) -> TracedClosedLoop:
     """The closed loop of a plant at t = 0 and a controller in continuous time.
 
+    lyapunov: whether V is part of it. Otherwise the loop exists where V does not, and V need not be traceable.
     extra: (clone, t, q, v, z, command) -> further symbols by name, where `clone` has the copied plant and controller.
     Without it, loops that differ only in numbers share a graph. Raises UntraceableError, with file and line, for code
     that can not be traced, and if the compiler is off.
@@ -161,19 +164,19 @@ def trace_closed_loop(plant: Plant, controller: Any, extra: Extra | None = None)
     robot = plant.robot
     loop = Loop(plant, controller, robot.neutral(), np.zeros(robot.nv), 1e-3)
     if extra is not None:
-        return _traced(loop, extra)
+        return _traced(loop, extra, lyapunov)
     copies, _ = copied_parts(loop, [])
-    key = *copies.key(), loop.z_shape
+    key = *copies.key(), loop.z_shape, lyapunov
     with _lock:
         if (traced := _known.get(key)) is None:
-            traced = _known[key] = _traced(loop, None)
+            traced = _known[key] = _traced(loop, None, lyapunov)
             while len(_known) > MAX_TRACES:
                 _known.popitem(last=False)
         _known.move_to_end(key)
     return dataclasses.replace(traced, numbers=copies.values)
 
 
-def _traced(loop: Loop, extra: Extra | None) -> TracedClosedLoop:
+def _traced(loop: Loop, extra: Extra | None, lyapunov: bool) -> TracedClosedLoop:
     robot, graph = loop.plant.robot, Graph(watched=True)
     copies = SymbolicCopies(lambda k: graph.load(NUMBERS, k))
     clone = loop_parts(loop, [], copies, lambda *_: None)
@@ -190,7 +193,7 @@ def _traced(loop: Loop, extra: Extra | None) -> TracedClosedLoop:
         rates = joined(lambda: plant_rate(loop, clone.plant, t, y, outputs["tau"]), copies.reset)
         z_rate = as_symbols(outputs["z_rate"]).ravel().tolist() if "z_rate" in outputs else []
         value = rate = None
-        if hasattr(clone.controller, "lyapunov"):
+        if lyapunov and hasattr(clone.controller, "lyapunov"):
             value, rate = joined(lambda: _lyapunov(clone, t, state), copies.reset)
         extras = {} if extra is None else joined(lambda: dict(extra(clone, t, q, v, z, command)), copies.reset)
         displacement = None if is_vector_space(loop.group) else _displaced(graph, loop.group, y)

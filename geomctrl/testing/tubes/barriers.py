@@ -31,6 +31,7 @@ from geomctrl.tracing.proofs.certificates import saved_claim
 from geomctrl.tracing.proofs.claims import Claim as SavedClaim
 from geomctrl.tracing.proofs.identities import degree_in
 from geomctrl.tracing.proofs.operation_rows import OperationRows
+from geomctrl.tracing.proofs.rechecking import numbered
 from geomctrl.tracing.symbols import Graph, neg, where
 from geomctrl.tracing.traces import Trace
 from geomctrl.tracing.untraceable import UntraceableError
@@ -116,7 +117,7 @@ class BarrierCertificate(ProofOnBoxes):
         if p.shape != problem.p_lo.shape or (p < problem.p_lo).any() or (p > problem.p_hi).any():
             raise ArgumentError("safety: expected a certificate for the inertial parameters of the plant")
         certified = problem.equations.plant_with(p[problem.equations.uncertain])
-        one, two = (trace_closed_loop(apart(x), problem.controller) for x in (plant, certified))
+        one, two = (trace_closed_loop(apart(x), problem.controller, lyapunov=False) for x in (plant, certified))
         if one.graph is not two.graph or not np.array_equal(one.numbers, two.numbers):
             raise ArgumentError("safety: expected a certificate for this plant, got one for another")
 
@@ -134,7 +135,7 @@ class BarrierCertificate(ProofOnBoxes):
         return self.problem.controller(0.0, q, v, z).tau
 
     def _arrays(self) -> dict[str, Any]:
-        return {**super()._arrays(), **self.problem.saved(self.claims[0])}
+        return {**super()._arrays(), **numbered(self.problem.saved(self.claims))}
 
 
 @named_arguments()
@@ -307,18 +308,33 @@ class BarrierProblem:
             claims.append(Claim(boundary, outcome.status, outcome, faces))
         return BarrierCertificate(claims, self)
 
-    def saved(self, claim: Claim) -> dict[str, Any]:
-        """The proof that h' > 0 where h = 0, in the format of `testing.recheck`; empty if there is none."""
-        if claim.status != PROVED or claim.outcome is None or self.control_dt is not None or self.is_program:
-            return {}
-        graph, h = self.equations.loop.graph, self.equations.signal
-        ends = [neg(self.rate), h, neg(h)]
-        good = self.equations.good
+    def saved(self, claims: list[Claim]) -> list[dict[str, Any]]:
+        """The proved inequalities in the format of `testing.recheck`: h' > 0 where h = 0, that a program is solvable,
+        and h < 0 on each face of the box; empty with a held command.
+        """
+        if self.control_dt is not None or any(claim.status != PROVED or claim.outcome is None for claim in claims):
+            return []
+        h = self.equations.signal
+        limits, feasible = self.equations.loop.extra.get("program", ([], []))
+        zero = [h, neg(h)]
+        saved = [self._saved([neg(self.rate), *zero, *map(neg, limits)], claims[0], 0)]
+        saved += [self._saved([neg(x), *zero], claims[1], 0) for x in feasible]
+        if len(claims) == 2 + self.is_program:
+            saved += [self._saved([h], claims[-1], k) for k in range(len(claims[-1].task.starts[0]))]
+        return saved
+
+    def _saved(self, ends: list[Any], claim: Claim, start: int) -> dict[str, Any]:
+        """The claim that the first of the ends is negative where the others are not positive, on one of its starts."""
+        e, graph, good = self.equations, self.equations.loop.graph, self.equations.good
         outputs = [graph.operand(where(good[0], x, np.nan) if good else x) for x in ends]
         trace = Trace(graph, (), tuple(outputs), (len(outputs),), None)
-        inputs = tuple(self.equations.inputs[:-1])
-        saved = saved_claim(SavedClaim(trace, self.lower, self.upper, inputs, self.equations.loop.numbers, True))
-        return {**saved, **dict(zip(("lo", "hi"), claim.outcome.leaves or ()))}
+        a, b = (x[start] for x in claim.task.starts)
+        saved = saved_claim(SavedClaim(trace, a, b, tuple(e.inputs[:-1]), e.loop.numbers, True))
+        if claim.outcome is None or claim.outcome.leaves is None:
+            return saved
+        lo, hi, _ = claim.outcome.leaves
+        mine = ((a <= lo) & (hi <= b)).all(1)
+        return {**saved, "lo": lo[mine], "hi": hi[mine]}
 
     def values(self, lo: np.ndarray, hi: np.ndarray) -> tuple[Layout, Any, Any]:
         """(Layout, rows of h and h'); None where the loop or h is undefined for some state.

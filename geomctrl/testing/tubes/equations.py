@@ -64,7 +64,8 @@ class LoopEquations:
         self.held = held or control_dt is not None
         needs_trace = len(uncertain) or signal is not None or self.held
         extra = self._extra(signal, is_program) if needs_trace else None
-        loop = self.loop = trace_closed_loop(apart(plant) if len(uncertain) or is_program else plant, controller, extra)
+        traced_plant = apart(plant) if len(uncertain) or is_program else plant
+        loop = self.loop = trace_closed_loop(traced_plant, controller, extra, lyapunov=signal == "V")
         graph = loop.graph
         self.n = len(loop.y) - 1  # without the work
         self.lemmas: list[Lemma] = []

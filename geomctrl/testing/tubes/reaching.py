@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import count, instance, number, shown
+from geomctrl.arguments import instance, number, shown
 from geomctrl.control.plant import Plant
 from geomctrl.control.progress import progress_function
 from geomctrl.control.sweeping.executors import spread
@@ -24,7 +23,7 @@ from geomctrl.robot import Robot
 from geomctrl.testing.certificates.arguments import parameter_intervals
 from geomctrl.testing.certificates.resuming import earlier_boxes
 from geomctrl.testing.certificates.running import pickled_request
-from geomctrl.testing.settings import checked_executor
+from geomctrl.testing.settings import Budget, budget_of
 
 from .equations import LoopEquations, checked_plant
 from .steps import ALL, ERR, MIN_STEP_RATIO, Dynamics, Enclosure
@@ -46,10 +45,8 @@ def reach(
     t_end: float,
     *,
     parameters: float | tuple[ArrayLike, ArrayLike] = 0.0,
-    pieces: int = 64,
     control_dt: float | None = None,
-    executor: Any = None,
-    resume: Tube | str | Path | None = None,
+    budget: Budget | int = 64,
     progress: bool | Callable[[float], Any] = False,
 ) -> Tube:
     """Enclose all motions of a closed loop from a box of initial states, rigorously.
@@ -69,24 +66,22 @@ def reach(
     parameters : float, or a pair of arrays (nbodies, 10)
         Uncertainty of all inertial parameters relative to the plant's (0.1 for 10 %), or lower and upper bounds, which
         need not contain the plant's.
-    pieces : int
-        Largest number of parts into which the box is divided where the enclosure of the whole box blows up.
     control_dt : float or None
         Hold time [s] of a command: the law, without a state z, is evaluated at 0, control_dt, 2 control_dt and so on.
         None for a law that acts at every instant.
-    executor : object with `submit(function, *args)`, optional
-        Encloses parts of the box in other processes: a concurrent.futures.ProcessPoolExecutor or a
-        dask.distributed.Client.
-    resume : Tube or path, optional
-        An interrupted tube of the same loop from the same box: parts that are enclosed until `t_end` are kept. Of a
-        file of `Tube.save`, only the parts of the box are used, which must cover it.
+    budget : Budget or int
+        Limits of the computation, or only the number of boxes: parts into which the initial box is divided where the
+        enclosure of the whole box blows up. A small number gives an estimate of a long computation, `more_pieces`.
+        `resume` is an incomplete tube of this loop from the same box, whose parts that are enclosed until `t_end` are
+        kept, or a file of `Tube.save`, of which only the parts of the box are used.
     progress : bool or function
         True for a bar, or a function that is called with the fraction done.
 
     Returns
     -------
     Tube
-        The enclosure, true if it holds until `t_end`. An interrupt (Ctrl-C) returns what is enclosed by then.
+        The enclosure, true if it holds until `t_end`. An interrupt (Ctrl-C) and the end of the time of the budget
+        return what is enclosed by then.
 
     Raises
     ------
@@ -116,7 +111,8 @@ def reach(
     """
     plant = checked_plant(plant)
     t_end = number("t_end", t_end, f"seconds > 0, at most {MAX_TIME:g}", lambda t: 0.0 < t <= MAX_TIME)
-    pieces = count("pieces", pieces, 1)
+    budget = budget_of(budget)
+    resume = budget.resume
     if control_dt is not None:
         control_dt = number("control_dt", control_dt, "seconds > 0", lambda t: t_end / MAX_SAMPLE_COUNT <= t < np.inf)
     p_lo, p_hi = parameter_intervals(parameters, plant.robot)
@@ -134,11 +130,11 @@ def reach(
         waiting = list(zip(*boxes))
     elif resume is not None:
         done, waiting = _earlier(instance("resume", resume, Tube, "a Tube"), equations, lower, upper, t_end)
-    checked_executor(executor)
     with progress_function(progress, "enclosing") as report:
-        search = _Pieces(equations, (lower, upper), t_end, pieces, report)
-        parts, interrupted = search.divided(done, waiting, executor)
-    return Tube(equations, lower, upper, t_end, parts, time.perf_counter() - started, interrupted)
+        search = _Pieces(equations, (lower, upper), t_end, budget, report)
+        parts = search.divided(done, waiting)
+    seconds = time.perf_counter() - started
+    return Tube(equations, lower, upper, t_end, parts, seconds, search.interrupted, search.out_of_time)
 
 
 def _initial(equations: LoopEquations, initial_box: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -163,13 +159,18 @@ def _earlier(
 
 
 class _Pieces:
-    """The division of a box into parts whose motions can be enclosed."""
+    """The division of a box into parts whose motions can be enclosed.
+
+    `interrupted`, `out_of_time`: whether an interrupt or the time limit ended it.
+    """
 
     def __init__(
-        self, equations: LoopEquations, box: Part, t_end: float, max_pieces: int, report: Callable[[float], Any]
+        self, equations: LoopEquations, box: Part, t_end: float, budget: Budget, report: Callable[[float], Any]
     ):
-        self.equations, self.max_pieces, self.report = equations, max_pieces, report
-        self.dynamics, self.t_end = equations.dynamics(), t_end
+        self.equations, self.budget, self.report = equations, budget, report
+        self.dynamics, self.t_end, self.end = equations.dynamics(), t_end, time.perf_counter() + budget.seconds
+        self.interrupted = self.out_of_time = False
+        self.shown = 0.0
         self.width, self.share_done = np.where(box[1] > box[0], box[1] - box[0], 1.0), 0.0
 
     def share(self, part: Part) -> float:
@@ -177,38 +178,60 @@ class _Pieces:
         size = (part[1] - part[0]) / self.width
         return float(size[size > 0.0].prod())
 
-    def divided(self, done: list[Piece], waiting: list[Part], executor: Any) -> tuple[list[Piece], bool]:
-        """(Pieces with their enclosures, whether an interrupt ended the computation)."""
+    def show(self, fraction: float) -> None:
+        """Report progress, which does not fall where a part that was nearly enclosed has to be divided."""
+        self.shown = max(self.shown, min(fraction, 1.0))
+        self.report(self.shown)
+
+    def divided(self, done: list[Piece], waiting: list[Part]) -> list[Piece]:
+        """Pieces with their enclosures."""
         self.share_done = sum(self.share((piece.lower, piece.upper)) for piece in done)
         try:
             while waiting:
-                parts = waiting[-1:] if executor is None else waiting[:]
-                for k, (piece, side) in self._enclosed(parts, executor):
+                parts = waiting[-1:] if self.budget.executor is None else waiting[:]
+                for k, answer in self._enclosed(parts):
+                    if answer is None:
+                        self.out_of_time = True
+                        break
+                    piece, side = answer
                     place = next(j for j, part in enumerate(waiting) if part is parts[k])
-                    if side is None or len(done) + len(waiting) >= self.max_pieces:
+                    if side is None or len(done) + len(waiting) >= self.budget.boxes:
                         done.append(piece)
                         waiting[place : place + 1] = []  # after it is done: an interrupt must not lose a piece
                         self.share_done += self.share(parts[k])
-                        self.report(min(self.share_done, 1.0))
+                        self.show(self.share_done)
                     else:
                         waiting[place : place + 1] = _halves(*parts[k], side)
+                if self.out_of_time:
+                    break
         except KeyboardInterrupt:
-            return [*done, *(Piece(lo, hi, _enclosure(self.dynamics, lo, hi).layout) for lo, hi in waiting)], True
-        return done, False
+            self.interrupted = True
+        return [*done, *(Piece(lo, hi, _enclosure(self.dynamics, lo, hi).layout) for lo, hi in waiting)]
 
-    def _enclosed(self, parts: list[Part], executor: Any) -> Iterable[tuple[int, tuple[Piece, int | None]]]:
-        if executor is not None:
+    def _enclosed(self, parts: list[Part]) -> Iterable[tuple[int, tuple[Piece, int | None] | None]]:
+        left = self.end - time.perf_counter()
+        if self.budget.executor is not None:
             e = self.equations
             request = pickled_request((e.controller, e.plant, e.uncertain, None, False, e.control_dt))
-            return spread(executor, enclosed_there, [(request, *part, self.t_end) for part in parts])
-        share = self.share(parts[0])
-        report = partial(_scaled, self.report, self.share_done, share)
-        return [(0, _enclosed_piece(self.dynamics, *parts[0], self.t_end, report))]
+            arguments = [(request, *part, self.t_end, left) for part in parts]
+            return spread(self.budget.executor, enclosed_there, arguments)
+        share, first = self.share(parts[0]), self.share_done
+
+        def report(fraction: float) -> None:
+            self.show(first + share * fraction)
+
+        return [(0, _enclosed_piece(self.dynamics, *parts[0], self.t_end, left, report))]
 
 
-def enclosed_there(request: bytes, lo: np.ndarray, hi: np.ndarray, t_end: float) -> tuple[Piece, int | None]:
+def enclosed_there(
+    request: bytes, lo: np.ndarray, hi: np.ndarray, t_end: float, seconds: float
+) -> tuple[Piece, int | None] | None:
     """`_enclosed_piece` in another process."""
-    return _enclosed_piece(_dynamics(request), lo, hi, t_end, lambda fraction: None)
+    return _enclosed_piece(_dynamics(request), lo, hi, t_end, seconds, lambda fraction: None)
+
+
+class _OutOfTime(Exception):
+    """The time limit is reached."""
 
 
 @functools.lru_cache(maxsize=2)  # all parts share the equations
@@ -217,16 +240,30 @@ def _dynamics(request: bytes) -> Dynamics:
 
 
 def _enclosed_piece(
-    dynamics: Dynamics, lo: np.ndarray, hi: np.ndarray, t_end: float, report: Callable[[float], Any]
-) -> tuple[Piece, int | None]:
-    """(The enclosure from a part of the box; if it does not reach the end, the side along which to divide the part)."""
+    dynamics: Dynamics, lo: np.ndarray, hi: np.ndarray, t_end: float, seconds: float, report: Callable[[float], Any]
+) -> tuple[Piece, int | None] | None:
+    """(The enclosure from a part of the box; if it does not reach the end, the side along which to divide the part).
+
+    None if that takes longer than so many seconds.
+    """
+    end = time.perf_counter() + seconds
+
+    def step(fraction: float) -> None:
+        if time.perf_counter() > end:
+            raise _OutOfTime
+        report(fraction)
+
     enclosure = _enclosure(dynamics, lo, hi)
     dt = dynamics.control_dt
     if dt is None:
-        step = min(FIRST_STEP, 2.0 ** np.floor(np.log2(t_end)))
+        first = min(FIRST_STEP, 2.0 ** np.floor(np.log2(t_end)))
     else:
-        step = dt / 2.0 ** max(0.0, np.ceil(np.log2(dt / FIRST_STEP)))  # samples are at the ends of steps
-    segments = enclosure.until(t_end, step, min(t_end, dt or t_end) * MIN_STEP_RATIO, report)
+        first = dt / 2.0 ** max(0.0, np.ceil(np.log2(dt / FIRST_STEP)))  # samples are at the ends of steps
+    try:
+        step(0.0)
+        segments = enclosure.until(t_end, first, min(t_end, dt or t_end) * MIN_STEP_RATIO, step)
+    except _OutOfTime:
+        return None
     return Piece(lo, hi, enclosure.layout, segments), _side(enclosure, hi - lo) if enclosure.t < t_end else None
 
 
@@ -239,10 +276,6 @@ def _halves(lo: np.ndarray, hi: np.ndarray, side: int) -> list[Part]:
     low, high = hi.copy(), lo.copy()
     low[side] = high[side] = middle
     return [(lo, low), (high, hi)]
-
-
-def _scaled(report: Callable[[float], Any], first: float, share: float, fraction: float) -> None:
-    report(min(first + share * fraction, 1.0))
 
 
 def _side(enclosure: Enclosure, width: np.ndarray) -> int | None:

@@ -99,11 +99,11 @@ class Tube:
         The initial box: state (q, v, z), then the uncertain inertial parameters.
     seconds : float
         Duration of the computation [s].
-    interrupted : bool
-        Whether an interrupt ended the computation.
+    interrupted, out_of_time : bool
+        Whether an interrupt, or the time of the budget, ended the computation.
     more_pieces : float
         Estimated number of further pieces that an incomplete tube needs, from the size of those that reach `t_end`;
-        infinite before the first one does. A few `pieces` give this estimate before a long computation.
+        infinite before the first one does. A budget of a few boxes gives this estimate before a long computation.
 
     Examples
     --------
@@ -130,6 +130,7 @@ class Tube:
     pieces: list[Piece] = field(repr=False)
     seconds: float = 0.0
     interrupted: bool = False
+    out_of_time: bool = False
 
     @property
     def until(self) -> float:
@@ -150,7 +151,7 @@ class Tube:
         return float(shares[~complete].sum() / shares[complete].mean()) if complete.any() else np.inf
 
     def save(self, path: str | Path) -> Path:
-        """Write the parts into which the box is divided as an npz file, for `reach(resume=path)`.
+        """Write the parts into which the box is divided as an npz file, for `Budget(resume=path)`.
 
         Parameters
         ----------
@@ -175,7 +176,7 @@ class Tube:
         >>> box = [0.4, 1.1, 0.0, 0.0], [0.41, 1.11, 0.0, 0.0]
         >>> tube = gc.testing.reach(arm, law, box, 0.1)
         >>> path = tube.save(pathlib.Path(tempfile.mkdtemp()) / "tube.npz")
-        >>> len(gc.testing.reach(arm, law, box, 0.1, resume=path).pieces)
+        >>> len(gc.testing.reach(arm, law, box, 0.1, budget=gc.testing.Budget(resume=path)).pieces)
         1
         """
         lower, upper = (np.array([getattr(piece, end) for piece in self.pieces]) for end in ("lower", "upper"))
@@ -298,7 +299,9 @@ class Tube:
         if motion is not None:
             return TubeCheck(REFUTED, claim, lo, hi, motion)
         advice = (
-            self._advice() if self.until < last else "no sampled motion violates it: try a smaller box or more pieces"
+            self._advice()
+            if self.until < last
+            else "no sampled motion violates it: try a smaller box or more boxes in `budget`"
         )
         return TubeCheck(UNDECIDED, claim, lo, hi, advice=advice)
 
@@ -413,13 +416,17 @@ class Tube:
         more, done = self.more_pieces, sum(piece.until >= self.t_end for piece in self.pieces)
         if np.isfinite(more):
             rest = f"estimated: {more:.2g} more pieces, {more * self.seconds / done:.2g} s"
-            return f"{'interrupted' if self.interrupted else 'more `pieces` are needed'}; {rest}"
-        if self.interrupted:
-            return f"interrupted: motions are enclosed until {self.until:.6g} s only"
+            return f"{self._end or 'more boxes in `budget` are needed'}; {rest}"
+        if self._end:
+            return f"{self._end}: motions are enclosed until {self.until:.6g} s only"
         return (
             f"the enclosure ends at {self.until:.6g} s: try a smaller initial box, fewer uncertain parameters,"
-            f" or more `pieces` than {len(self.pieces)}"
+            f" or more boxes in `budget` than {len(self.pieces)}"
         )
+
+    @property
+    def _end(self) -> str:
+        return "interrupted" if self.interrupted else "stopped by `seconds` of the budget" if self.out_of_time else ""
 
     def _checked_time(self, name: str, t: Any) -> float:
         return number(name, t, f"a time from 0 to t_end = {self.t_end:g} s", lambda t: 0.0 <= t <= self.t_end)

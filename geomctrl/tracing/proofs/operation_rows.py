@@ -1,9 +1,9 @@
 """A recorded function as an array of operations, in the form that `kernels.taylor_models` interprets.
 
-Row z of `rows` is (operation, operand, operand, further row). Operations that the interpreter does not have are
-composed of others: abs, min and max are choices, tan is a quotient, a whole power a product. An elementary function
-refers to the row of its derivative, which may follow it: its coefficient k needs coefficients of the derivative below
-k only.
+Row z of `rows` is (operation, operand, operand, further row); of a product, the last is its sign if that is known,
+otherwise 0. Operations that the interpreter does not have are composed of others: abs, min and max are choices, tan is
+a quotient, a whole power a product, hypot a root. An elementary function refers to the row of its derivative, which may
+follow it: its coefficient k needs coefficients of the derivative below k only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ PLAIN = {
     "add": ADD,
     "sub": SUB,
     "neg": NEG,
-    "mul": MUL,
     "where": WHERE,
     "lt": LT,
     "le": LE,
@@ -52,6 +51,7 @@ class OperationRows:
         self._constants: list[float] = []
         self._place: dict[int, int] = {}
         self._sines: dict[int, int] = {}
+        self._multiples: dict[int, tuple[int, int]] = {}  # row: (row whose multiple it is, sign of the factor)
         state_of = {key: k for k, key in enumerate(states)}
         ends = [graph.operand(x) for x in (*rates, *further)]
         for index in graph.needed(ends):
@@ -80,11 +80,19 @@ class OperationRows:
         return self._row(CONST, value=np.nan if x == "nan" else float(x))
 
     def _operation(self, op: str, *args: int) -> int:
+        if op == "mul":
+            return self._product(*args)
         if op in PLAIN:
-            return self._row(PLAIN[op], *args)
+            z = self._row(PLAIN[op], *args)
+            if op == "neg":
+                self._note_multiple(z, args[0], -1.0)
+            return z
         if op == "div":
             reciprocal, _ = self._row(UNUSED), self._row(UNUSED)
-            return self._row(DIV, *args, reciprocal)
+            z = self._row(DIV, *args, reciprocal)
+            if self._rows[args[1]][0] == CONST:
+                self._note_multiple(z, args[0], self._constants[args[1]])
+            return z
         if op in ("sin", "cos"):
             return self._sine(args[0]) + (op == "cos")
         if op == "tan":
@@ -97,6 +105,8 @@ class OperationRows:
         if op == "abs":
             negative = self._row(NEG, args[0])
             return self._row(WHERE, self._row(LT, args[0], negative), negative, args[0])
+        if op == "hypot":
+            return self._elementary("sqrt", self._row(ADD, *(self._product(x, x) for x in args)))
         if op == "atan2" and self._rows[args[1]][0] == CONST and self._constants[args[1]] > 0.0:
             return self._elementary("atan", self._operation("div", *args))
         if op == "pow" and self._rows[args[1]][0] == CONST:
@@ -106,6 +116,20 @@ class OperationRows:
         if op in ELEMENTARY:
             return self._elementary(op, args[0])
         raise UntraceableError(f"the loop uses {op}, which has no Taylor recurrence here: tubes can not enclose it")
+
+    def _product(self, a: int, b: int) -> int:
+        """The row of a b, with the sign of the factor if it is a multiple of a square, otherwise 0."""
+        (x, one), (y, two) = (self._multiples.get(k, (k, 1)) for k in (a, b))
+        z = self._row(MUL, a, b, one * two if x == y else 0)
+        for factor, other in ((a, b), (b, a)):
+            if self._rows[factor][0] == CONST:
+                self._note_multiple(z, other, self._constants[factor])
+        return z
+
+    def _note_multiple(self, z: int, a: int, factor: float) -> None:
+        base, sign = self._multiples.get(a, (a, 1))
+        if np.isfinite(factor) and factor != 0.0:
+            self._multiples[z] = base, sign if factor > 0.0 else -sign
 
     def _sine(self, a: int) -> int:
         """The row of sin a; the next one is cos a."""
@@ -119,12 +143,12 @@ class OperationRows:
     def _power(self, a: int, n: int) -> int:
         """The row of a^n, a product of squares; a^0 is undefined where a is."""
         if n == 0:
-            return self._row(ADD, self._row(MUL, a, self._constant(0.0)), self._constant(1.0))
+            return self._row(ADD, self._product(a, self._constant(0.0)), self._constant(1.0))
         if n < 0:
             return self._power(self._operation("div", self._constant(1.0), a), -n)
         half = self._power(a, n // 2) if n > 1 else a
-        square = self._row(MUL, half, half) if n > 1 else a
-        return self._row(MUL, square, a) if n > 1 and n % 2 else square
+        square = self._product(half, half) if n > 1 else a
+        return self._product(square, a) if n > 1 and n % 2 else square
 
     def _elementary(self, op: str, a: int) -> int:
         """A function, and the rows of its derivative after it."""
@@ -137,7 +161,7 @@ class OperationRows:
         elif op == "sqrt":
             derivative = self._operation("div", self._constant(0.5), z)
         else:
-            square = self._row(MUL, z, z) if op == "tanh" else self._row(MUL, a, a)
+            square = self._product(z, z) if op == "tanh" else self._product(a, a)
             derivative = self._row(ADD if op == "atan" else SUB, one, square)
         if op == "atan":
             derivative = self._operation("div", one, derivative)

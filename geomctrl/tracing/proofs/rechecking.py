@@ -1,7 +1,8 @@
 """Independent check of saved proofs, with other arithmetic, other code and another library (python-flint).
 
-It checks by exact comparison of their ends that the boxes cover the domain. For every box it checks with the saved code
-of f that f is not positive, or that a constraint is violated on the whole box. A box may be divided further.
+A file has one claim or several. The check compares the ends of boxes exactly, to see that they cover the domain. For
+every box it checks with the saved code of f that f is not positive, or that a constraint is violated on the whole box.
+A box may be divided further.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from .saved_code import Code
 from .second_order import Expansions
 
 EVALUATIONS = 4000  # largest number per box
+LARGEST_FACTOR = 1e9  # of a constraint
 
 
 @dataclass(frozen=True)
@@ -68,10 +70,11 @@ class Proof:
 def check(proof: Any, *, processes: int = 1, progress: Callable[[float], Any] = lambda fraction: None) -> Recheck:
     """Check a saved proof, a file or an object with `arrays`, box by box; see `testing.recheck`."""
     started = time.perf_counter()
-    arrays = _arrays(proof)
-    read, evaluations = _read(arrays, proof), 0
-    reason = uncovered(read.domain, read.lo, read.hi)
-    if reason is None:
+    claims = claims_of(_arrays(proof))
+    proofs = [_read(arrays, proof) for arrays in claims]
+    count, done, evaluations = sum(len(x.lo) for x in proofs), 0, 0
+    reason = next((r for x in proofs if (r := uncovered(x.domain, x.lo, x.hi)) is not None), None)
+    for arrays, read in zip(claims, proofs if reason is None else ()):
         with closing(in_processes(processes, Proof, arrays, _settled, len(read.lo))) as verdicts:
             for k, (settled, taken) in enumerate(verdicts):
                 evaluations += taken
@@ -79,8 +82,26 @@ def check(proof: Any, *, processes: int = 1, progress: Callable[[float], Any] = 
                     box = list(zip(read.lo[k].tolist(), read.hi[k].tolist()))
                     reason = f"f is not shown to be {'<' if read.strict else '<='} 0 on the box {box}"
                     break
-                progress((k + 1) / len(read.lo))
-    return Recheck(reason, len(read.lo), evaluations, time.perf_counter() - started)
+                done += 1
+                progress(done / count)
+        if reason is not None:
+            break
+    return Recheck(reason, count, evaluations, time.perf_counter() - started)
+
+
+def numbered(claims: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Arrays of one file from the arrays of several claims."""
+    return {f"{f'claim{k}_' if k else ''}{name}": x for k, claim in enumerate(claims) for name, x in claim.items()}
+
+
+def claims_of(arrays: dict[str, Any]) -> list[dict[str, Any]]:
+    """The arrays of the claims of a file; see `numbered`."""
+    claims, k = [arrays], 1
+    while f"claim{k}_claim" in arrays:
+        start = f"claim{k}_"
+        claims.append({name[len(start) :]: x for name, x in arrays.items() if name.startswith(start)})
+        k += 1
+    return claims
 
 
 def in_processes(processes: int, make: Any, arrays: Any, work: Any, count: int) -> Generator[Any, None, None]:
@@ -232,7 +253,32 @@ def _by_expansions(proof: Proof, expansions: Expansions) -> tuple[bool, int] | N
         if along_g is not None and (factor := float(along_f @ along_g / max(float(along_g @ along_g), 1e-300))) > 0.0:
             both = expansions.upper([(f, 1.0), (g, -factor)])  # f <= f - factor g, as g <= 0
             bound = both if both is not None and both[0] < bound[0] else bound
+    if len(constraints) > 2 and not _not_positive(proof, bound[0]):
+        factors = _factors(expansions, along_f, constraints)
+        both = expansions.upper([(f, 1.0), *((g, -x) for g, x in factors if x > 0.0)])
+        bound = both if both is not None and both[0] < bound[0] else bound
     return _not_positive(proof, bound[0]), int(np.argmax(bound[1]))
+
+
+def _factors(expansions: Expansions, along_f: np.ndarray, constraints: list[int]) -> list[tuple[int, float]]:
+    """Constraints g with numbers x >= 0 that make the bound of f - sum x g small, by a linear program.
+
+    Any such numbers are valid. The program adds the nonlinear parts of all terms.
+    """
+    from scipy.optimize import linprog
+
+    rows, n = [], len(along_f)
+    for g in constraints:
+        below, along = expansions.upper([(g, -1.0)]), expansions.slopes(g)
+        if below is not None and along is not None:
+            rows.append((g, float(below[0].mid()) - float(np.abs(along).sum()), along))
+    if not rows:
+        return []
+    slopes = np.array([along for *_, along in rows]).T
+    costs = np.append([cost for _, cost, _ in rows], np.ones(n))
+    sides = np.block([[slopes, -np.eye(n)], [-slopes, -np.eye(n)]])
+    program = linprog(costs, sides, np.append(along_f, -along_f), bounds=(0.0, LARGEST_FACTOR))
+    return [] if program.x is None else [(g, float(x)) for (g, *_), x in zip(rows, program.x)]
 
 
 def _not_positive(proof: Proof, upper: Any) -> bool:
