@@ -109,8 +109,21 @@ def _objects(x: Any) -> Any:
 
 
 def structure(model: np.ndarray) -> np.ndarray:
-    """The model array with nan where a number is an input at run time, and its structural numbers exact."""
-    rows = model.reshape(-1, tree.WIDTH).copy()
+    """The model array with nan where a number is an input at run time, and its structural numbers exact.
+
+    Robots that differ only in their inertias share the result, which is read-only.
+    """
+    rest = model.copy()
+    bodies = tree.body_records(rest)
+    bodies[:, tree.J : tree.S] = 0.0
+    bodies[:, tree.ARMATURE] = bodies[:, tree.ARMATURE] != 0.0
+    return _structure(rest.tobytes())
+
+
+@functools.lru_cache(maxsize=256)
+def _structure(numbers: bytes) -> np.ndarray:
+    model = np.frombuffer(numbers)
+    rows = model.reshape(-1, tree.WIDTH)
     whole = np.zeros(rows.shape, bool)
     first, bodies = int(rows[-1, tree.FIRST]), np.arange(len(tree.body_records(model)))
     ends = [-1]
@@ -121,7 +134,9 @@ def structure(model: np.ndarray) -> np.ndarray:
     pattern[np.abs(pattern) > 1.0] = np.nan
     pattern[bodies, tree.J : tree.S] = np.nan
     pattern[bodies, tree.ARMATURE] = np.where(rows[bodies, tree.ARMATURE] == 0.0, 0.0, np.nan)
-    return (np.where(whole, rows, pattern) + 0.0).ravel()  # no -0.0
+    pattern = (np.where(whole, rows, pattern) + 0.0).ravel()  # no -0.0
+    pattern.flags.writeable = False
+    return pattern
 
 
 def symbolic_model(graph: Graph, pattern: np.ndarray) -> np.ndarray:

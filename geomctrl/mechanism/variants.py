@@ -58,10 +58,9 @@ def with_parameters(robot: R, parameters: ArrayLike, *, physical: bool = True) -
     pi = pi.reshape(robot.nbodies, 10)
     if not np.isfinite(pi).all():
         raise ArgumentError(f"parameters: not finite in body {robot.body_names[np.argmin(np.isfinite(pi).all(1))]!r}")
-    if physical:
-        _inertia.check_all(pi, robot.body_names)
     changed = robot._with_parameters(pi)
     if physical and not _inertia.is_physical(pi, strict=True).all():
+        _inertia.check_all(pi, robot.body_names)
         check_positive_mass_matrix(changed)
     return changed
 

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 PLAIN = (bool, int, float, str, bytes, complex, type(None), type(...), np.generic, enum.Enum, range, slice)
+BUILTIN = {bool, int, float, complex, type(None), type(...), range, slice}
 LIBRARIES = {"numpy", "scipy", "numba", "llvmlite", "sympy", "casadi", "jax", "torch", "matplotlib", "pandas", "pytest"}
 STATELESS = {"numpy", "scipy", "numba", "llvmlite", "sympy"}  # libraries whose functions have no side effects
 PURE = {
@@ -269,10 +270,12 @@ def plain_value(x: Any) -> tuple:
     kind = type(x)
     if kind is str or kind is bytes:
         return kind, x
+    if kind in BUILTIN:
+        return kind, repr(x)
     if issubclass(kind, enum.Enum):
         return kind, identity(x)
     for base in (str, bytes, int, float, complex):
-        if kind is not base and issubclass(kind, base) and not issubclass(kind, (bool, np.generic)):
+        if issubclass(kind, base) and not issubclass(kind, np.generic):
             return kind, base.__repr__(x)  # the repr of a user's subclass may hide the value
     return kind, repr(x)
 

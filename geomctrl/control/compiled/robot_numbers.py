@@ -30,23 +30,6 @@ def armatures(robot: Any) -> list[Any]:
     return tree.body_records(robot._model)[:, tree.ARMATURE].tolist()
 
 
-_patterns: dict[bytes, np.ndarray] = {}
-
-
-def pattern_of(model: np.ndarray) -> np.ndarray:
-    """The `structure` of the model, cached; robots that differ only in their inertias share it."""
-    rest = model.copy()
-    bodies = tree.body_records(rest)
-    bodies[:, tree.J : tree.S] = 0.0
-    bodies[:, tree.ARMATURE] = bodies[:, tree.ARMATURE] != 0.0
-    key = rest.tobytes()
-    if key not in _patterns:
-        if len(_patterns) > MAX_CACHED:
-            _patterns.clear()
-        _patterns[key] = structure(model)
-    return _patterns[key]
-
-
 _known: dict[int, tuple[Any, bytes]] = {}
 
 
@@ -82,7 +65,7 @@ def copy_of_robot(copies: Any, x: Mechanism, path: str) -> Mechanism:
     """A robot whose model array, parameters and placements are symbols; its structure is part of the signature."""
     if copies.constant:
         return copies._begin(x, x, constants(x))
-    pattern = pattern_of(x._model)
+    pattern = structure(x._model)
     clone = object.__new__(type(x)) if copies.load else x
     parts = (
         joint_constants(x.joints),

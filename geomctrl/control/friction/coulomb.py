@@ -59,9 +59,12 @@ class Friction(FrictionModel):
         return stacked(self, nv, "viscous", "coulomb")
 
 
+FRICTIONLESS = Friction()
+
+
 def kernel_coefficients(friction: FrictionModel | None, nv: int) -> np.ndarray | None:
     """(viscous, coulomb, smoothing) (3, nv) for `kernels.plant`, zero friction for None; None for other models."""
-    plain = Friction() if friction is None else friction
+    plain = FRICTIONLESS if friction is None else friction
     if type(plain) is not Friction:
         return None
     return np.append(plain.parameters(nv), np.full(nv, float(plain.smoothing))).reshape(3, nv)
