@@ -16,11 +16,11 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import difference
 from geomctrl.other_names import OF_SIMULATE, named_arguments
 from geomctrl.robot import Robot
-from geomctrl.tracing.untraceable import UntraceableError, assigned
+from geomctrl.tracing.untraceable import UntraceableError
 
 from .compiled.choice import say
 from .compiled.contents import Snapshot
-from .compiled.external_state import replaced_members
+from .compiled.external_state import REPLACEMENTS
 from .compiled.law_use import used_by_this_thread
 from .contracts import Controller
 from .loop_runner import LONGER_CHUNKS, Case, LoopRunner, in_a_loop
@@ -141,7 +141,7 @@ def run_loop(
     owned = case.plant, case.controller, watching
     before = Snapshot(*owned, names=True) if choice is True or remembers else Snapshot()
     replaced = None if progress else before.replaced  # `progress` is a user's code, which may replace members
-    with used_by_this_thread([case.controller, case.plant, *watching]), assigned(replaced_members, replaced):
+    with used_by_this_thread([case.controller, case.plant, *watching]), REPLACEMENTS.known(replaced):
         try:
             return run(choice)
         except UntraceableError as error:  # with "auto" also after the run, if compiled code and Python disagree

@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from itertools import chain
 from operator import attrgetter, is_, itemgetter
 from typing import Any, NamedTuple
 
 from .code_identity import CREATED, functions_in
 from .locks import members_replaced
+from .untraceable import assigned
 
 ATTRIBUTES = {name: attrgetter(f"__{name}__") for name in ("code", "defaults", "kwdefaults", "bases")}
 EQUAL_TO_OTHERS = (int, float, complex, tuple, frozenset)
@@ -38,6 +40,7 @@ class Replacements:
         self._numbers: Callable[[list[Any]], Iterable[Any]] = tuple
         self._first_numbers: Iterable[Any] = ()
         self._result: list[tuple[str, list[Any]]] | None = None
+        self._known: ContextVar[list[tuple[str, list[Any]]] | None] = ContextVar("replacements", default=None)
 
     @contextmanager
     def with_cached_result(self) -> Iterator[None]:
@@ -48,9 +51,18 @@ class Replacements:
         finally:
             self._result = None
 
+    def known(self, result: list[tuple[str, list[Any]]] | None) -> AbstractContextManager[Any]:
+        """Context in which `now` returns `result` in this thread, because no code that could change it runs there.
+
+        None: `now` looks again.
+        """
+        return assigned(self._known, result)
+
     def now(self) -> list[tuple[str, list[Any]]]:
         """Return the changed locations with their members; [] if there are none."""
         result = self._result  # another thread may reset it
+        if result is None:
+            result = self._known.get()
         if result is not None:
             return result
         with members_replaced:  # not while another thread traces: it replaces members for a moment

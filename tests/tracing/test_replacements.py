@@ -88,6 +88,17 @@ def test_each_replacement_is_seen_and_stays_seen(module, change, place):
     assert places(replacements) == [place]
 
 
+def test_a_known_result_is_that_of_one_thread(module):
+    replacements, in_another_thread = Replacements("replaceable_lab"), []
+    with replacements.known(replacements.now()):
+        module.GAIN = 3.0
+        thread = threading.Thread(target=lambda: in_another_thread.extend(places(replacements)))
+        thread.start()
+        thread.join()
+        assert (places(replacements), in_another_thread) == ([], ["replaceable_lab"])
+    assert places(replacements) == ["replaceable_lab"]
+
+
 def test_imported_parts_of_a_package_replace_nothing(module, monkeypatch):
     package = types.ModuleType("replaceable_package")
     monkeypatch.setitem(sys.modules, package.__name__, package)

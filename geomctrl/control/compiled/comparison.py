@@ -146,7 +146,8 @@ class Comparison:
             steps = np.round(stored[:, 0] / dt)  # the last step may be shorter
             asked = (steps % period == 0) & (np.abs(stored[:, 0] - steps * dt) < 1e-6 * dt) if period else True
             watching = tuple([x.watching for x in samples])
-            self.layout.insert_stored(*self.numbers[:, : self.used], watching, stored[:, 1 + e.y :], asked)
+            of_python, of_machine = self.numbers[:, : self.used]
+            self.layout.insert_stored(of_python, of_machine, watching, stored[:, 1 + e.y :], asked)
             self._require_agreement(samples, ROUNDING[self.precision])
 
     def _begin(self, samples: int, interval: int) -> None:
@@ -200,7 +201,9 @@ class Comparison:
         if law.cells:
             after = law.split(self._remembered_by(controller))
             sample |= {("memory", path): x for path, x in after.items()}
-        return self.layout.flat(sample, remembered, self._where, self.memory if self.watching else None, out)
+        memory = self.memory if self.watching else None
+        numbers = np.empty(self.layout.total if self.watching else self.layout.own) if out is None else out
+        return self.layout.flat(sample, remembered, self._where, memory, numbers)
 
     def _remembered_by(self, controller: Any) -> np.ndarray:
         """The memory of the law as numbers; nan for values that the trace does not know."""

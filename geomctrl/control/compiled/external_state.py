@@ -15,7 +15,6 @@ import re
 import sys
 import types
 from collections.abc import Iterable
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -84,16 +83,8 @@ LIBRARY = (np.ufunc, np.dtype, type(np.where), re.Pattern, types.GenericAlias, t
 OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity", "joints", "frames"}
 NUMERICAL = ("arguments", "lie", "integrators", "mechanism", "terms", "papers", "robot", "constrained", "motion")
 CALLED = [f"geomctrl.{name}" for name in (*NUMERICAL, "control", "controllers")]  # packages that laws may call
-NOT_CALLED = (  # modules that run, store and show loops, and that nothing inside a loop calls
-    *("compiled", "group_members", "hand_tuning", "loop", "many", "monitors.chosen", "on_gpu", "options"),
-    *("plant_export", "progress", "python_code", "rebuilding", "record", "run", "samples", "side_by_side"),
-    *("stepping", "sweeping"),
-)
+NOT_CALLED = ("compiled", "group_members", "loop", "loop_runner", "many", "side_by_side")  # by laws
 REPLACEMENTS = Replacements(*CALLED, without=tuple(f"geomctrl.control.{name}" for name in NOT_CALLED))
-
-
-# The replaced members of the package in a context in which only the package's own code runs, which replaces none.
-replaced_members: ContextVar[list[tuple[str, list[Any]]] | None] = ContextVar("replaced_members", default=None)
 
 
 class ExternalState:
@@ -134,9 +125,7 @@ class ExternalState:
             self._visit(x, name, copied=id(x) in self._copied_functions)
         for kind in kinds:
             self._class(kind, kind.__name__)
-        self.replaced = replaced_members.get()
-        if self.replaced is None:
-            self.replaced = REPLACEMENTS.now()
+        self.replaced = REPLACEMENTS.now()
         for place, members in self.replaced:
             self.signature.append((place, *map(identity, members)))
             self.reached += members

@@ -80,17 +80,14 @@ class SampleRow:
         remembered: list[tuple[Place, Any]],
         where: Callable[[], str],
         memory: np.ndarray | None,
-        out: np.ndarray | None = None,
+        out: np.ndarray,
     ) -> np.ndarray:
         """The numbers of a sample in Python; without those of monitors and measures if they are not compared.
 
         remembered: new memory of monitors and measures. memory: that before the sample; None if they are not compared.
-        out: where to write them.
-        Raises UntraceableError if shapes differ.
+        out: where they are written. Raises UntraceableError if shapes differ.
         """
         places, keys = self.own_places, self.own_keys
-        if out is None:
-            out = np.empty(self.own if memory is None else self.total)
         if memory is not None:
             out[self.memory :] = memory[: self.total - self.memory]
             places, keys = self.places, self.keys
