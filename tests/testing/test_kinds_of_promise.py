@@ -340,3 +340,61 @@ def test_several_joints_push_together():
     assert testing.input_to_state_gain(PD(np.diag([KP, MASS]), n=2), sliders(2)).gain == pytest.approx(
         1.0 / (2.0 * KD), rel=1e-3
     )
+
+
+class Weighted:
+    """A factor of which numpy's numbers compute another product than symbols."""
+
+    def __array_ufunc__(self, ufunc, method, *args, **_):
+        return 7.0 * next(x for x in args if x is not self)
+
+    def __rmul__(self, x):
+        return 2.0 * x
+
+
+WEIGHTED, ARM = Weighted(), models.two_link()
+
+
+class Differs(controllers.PDGravity):
+    """A law whose trace differs from Python; `value`: so does its V, otherwise its torques do."""
+
+    def __init__(self, value):
+        super().__init__(ARM, [0.0, 0.0], kp=30.0, kd=20.0)
+        self.value = value
+
+    def __call__(self, t, q, v, z):
+        command = super().__call__(t, q, v, z)
+        return command if self.value else gc.Command(command.tau - np.array([q[0] * WEIGHTED, 0.0]))
+
+    def lyapunov(self, t, q, v, z, plant):
+        V, rate = super().lyapunov(t, q, v, z, plant)
+        return (V + 0.1 * (q[0] * WEIGHTED) * q[0], rate) if self.value else (V, rate)
+
+
+class Same(Differs):
+    """The same law for numbers."""
+
+    def __call__(self, t, q, v, z):
+        command = controllers.PDGravity.__call__(self, t, q, v, z)
+        return command if self.value else gc.Command(command.tau - np.array([7.0 * q[0], 0.0]))
+
+    def lyapunov(self, t, q, v, z, plant):
+        V, rate = controllers.PDGravity.lyapunov(self, t, q, v, z, plant)
+        return (V + 0.7 * q[0] ** 2, rate) if self.value else (V, rate)
+
+
+METRIC = np.kron([[5.0, 2.0], [2.0, 2.0]], np.eye(2))
+SEARCHES = {
+    "contraction": (lambda law: testing.contraction_rate(law, ARM, METRIC, search=40), False),
+    "exponential, torques": (lambda law: testing.exponential_rate(law, ARM, search=40), False),
+    "exponential, V": (lambda law: testing.exponential_rate(law, ARM, search=40), True),
+    "port": (lambda law: testing.passivity_index(law, ARM, search=40).rho, False),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_trace_that_differs_from_python_is_not_used(name):
+    search, value = SEARCHES[name]
+    with pytest.warns(RuntimeWarning, match="Differs: the traced loop differs from Python at t = "):
+        found = search(Differs(value))
+    assert found == pytest.approx(search(Same(value)), rel=1e-4, abs=1e-6)
