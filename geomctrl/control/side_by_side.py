@@ -21,11 +21,11 @@ from geomctrl.tracing.untraceable import UntraceableError
 
 from .compiled.choice import FittedTrace
 from .compiled.comparison import SIDE_BY_SIDE, WHOLE, Comparison, Extent
-from .compiled.external_state import REPLACEMENTS
 from .compiled.law_memory import holders
 from .compiled.law_use import used_by_this_thread
 from .compiled.loop_parts import law_of
 from .compiled.machine import SAMPLE, STEP, Machine, turn
+from .compiled.object_kinds import REPLACEMENTS
 from .compiled.traced_loop import TracedLoop
 from .group_members import alone, completed, in_python, run_of, trace_of
 from .loop_runner import LoopRunner, in_a_loop

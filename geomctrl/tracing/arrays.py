@@ -229,6 +229,18 @@ INSTEAD = {
     "np.linalg.eigh": OF_VECTORS,
     "np.linalg.eig": OF_VECTORS,
     "np.linalg.eigvals": "write np.linalg.eigvalsh for a symmetric matrix",
+    "np.unique": "the number of different values is unknown; compare with np.isclose, or sort with np.sort",
+    "np.nansum": "write np.sum(np.where(np.isnan(x), 0.0, x))",
+    "np.nanmax": "write np.max(np.where(np.isnan(x), -np.inf, x))",
+    "np.nanmin": "write np.min(np.where(np.isnan(x), np.inf, x))",
+    "np.linalg.slogdet": "write np.log(np.abs(np.linalg.det(x)))",
+    "np.partition": "write np.sort",
+    "np.extract": "write np.where(condition, x, 0.0) on all",
+    "np.place": "write x[mask] = value",
+    "np.putmask": "write x[mask] = value",
+    "np.put": "write x[index] = value",
+    "np.choose": "write np.select",
+    "np.compress": "write np.where(condition, x, 0.0) on all",
     "np.linalg.qr": "the signs of its factors are arbitrary; write np.linalg.solve, lstsq or cholesky",
 }
 

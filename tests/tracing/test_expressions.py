@@ -279,6 +279,9 @@ def test_what_is_refused_names_the_line(name):
     [
         (lambda x: np.linalg.eigh(np.outer(x, x))[0], "np.linalg.eigvalsh has the eigenvalues"),
         (lambda x: np.linalg.qr(np.outer(x, x))[1].ravel(), "write np.linalg.solve"),
+        (lambda x: [np.unique(x).size], "compare with np.isclose"),
+        (lambda x: [np.nansum(x)], r"write np\.sum\(np\.where"),
+        (lambda x: np.choose([0, 1, 0], [x, -x]), "write np.select"),
         (lambda x: x.astype(np.float32), r"write np.asarray\(x, float\)"),
         (lambda x: [np.float32(x[0])], r"float\(x\) instead of np.float32"),
         (lambda x: np.multiply(x, 2.0, dtype=np.float32), "double precision"),

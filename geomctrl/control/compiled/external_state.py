@@ -9,9 +9,7 @@ from __future__ import annotations
 import abc
 import builtins
 import dataclasses
-import operator
 import random
-import re
 import sys
 import types
 from collections.abc import Iterable
@@ -27,7 +25,6 @@ from geomctrl.tracing.code_identity import (
     DYNAMIC_LOOKUPS,
     MISSING,
     PLAIN,
-    Names,
     attributes_of,
     identity,
     in_cell,
@@ -44,17 +41,16 @@ from geomctrl.tracing.code_identity import (
     without_recording,
 )
 from geomctrl.tracing.rebinding import without_data
-from geomctrl.tracing.replacements import Replacements
 from geomctrl.tracing.rotations import is_rotation
 from geomctrl.tracing.type_tests import refuse_identity_with_truth
 from geomctrl.tracing.untraceable import UntraceableError
 from geomctrl.tracing.untraceable_attribute import outside_of_the_law, refuse_files, unknown_object
 
+from . import object_kinds
 from .containers import (
     CONTAINERS,
     GETTERS,
     RANDOM_STATE,
-    TABLES,
     content,
     difference,
     put_back,
@@ -63,28 +59,7 @@ from .containers import (
     underlying,
     values_in,
 )
-
-MAX_THINGS = 10_000  # largest number of inspected objects
-PURE_MODULES = {"typing", "dataclasses"}  # modules whose objects have no side effects
-IMPURE = {"breakpoint", "eval", "exec", "globals", "input", "locals", "open", "__import__"}
-PRINTED = [getattr(builtins, name) for name in (*IMPURE, "print")]  # by value: an attribute, another name
-READERS = {id(f): f for f in (getattr, setattr, delattr, vars, operator.attrgetter, operator.methodcaller)}
-REFUSED_ATTRIBUTES = {"__globals__", "__builtins__", "__subclasses__", "__code__"}  # give access to unnamed objects
-CONTRACT_ATTRIBUTES = {  # attributes of a controller
-    *("coriolis_matrix", "lyapunov", "allowance", "true_parameters", "reference", "robot", "group", "form", "q_d")
-}
-NOT_READ = frozenset(("start", "value"))  # attributes of the package's classes that no code of a law reads
-NOT_IMPLICIT = {*CONSTRUCTORS, "__repr__", "__str__", "__init_subclass__", "__set_name__"}
-COMPARISONS = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__"}  # as dataclasses define them
-FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
-LIBRARY = (np.ufunc, np.dtype, type(np.where), re.Pattern, types.GenericAlias, type(Names.loaded),
-           types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodWrapperType,
-           types.ClassMethodDescriptorType, type(vars(abc.ABC)["_abc_impl"]))  # fmt: skip
-OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity", "joints", "frames"}
-NUMERICAL = ("arguments", "lie", "integrators", "mechanism", "terms", "papers", "robot", "constrained", "motion")
-CALLED = [f"geomctrl.{name}" for name in (*NUMERICAL, "control", "controllers")]  # packages that laws may call
-NOT_CALLED = ("compiled", "group_members", "loop", "loop_runner", "many", "side_by_side")  # by laws
-REPLACEMENTS = Replacements(*CALLED, without=tuple(f"geomctrl.control.{name}" for name in NOT_CALLED))
+from .object_kinds import FUNCTIONS, OF_ROBOTS, has_attributes, is_printed
 
 
 class ExternalState:
@@ -105,7 +80,7 @@ class ExternalState:
         self.spaces: dict[int, dict[str, Any]] = {}  # globals of the functions
         self._seen: dict[int, int] = {}
         self.reached: list[Any] = []  # all visited objects; copied functions without their data
-        self._attributes = set(CONTRACT_ATTRIBUTES)  # names of attributes that the visited code uses
+        self._attributes = set(object_kinds.CONTRACT_ATTRIBUTES)  # names of attributes that the visited code uses
         self.named: list[tuple[Any, str, Any]] = []
         self.held: list[tuple[str, Any, Any, bool]] = []  # name, object, its contents or (if True) its attributes
         self._owners: dict[int, Any] = {}  # classes and modules
@@ -125,7 +100,7 @@ class ExternalState:
             self._visit(x, name, copied=id(x) in self._copied_functions)
         for kind in kinds:
             self._class(kind, kind.__name__)
-        self.replaced = REPLACEMENTS.now()
+        self.replaced = object_kinds.REPLACEMENTS.now()
         for place, members in self.replaced:
             self.signature.append((place, *map(identity, members)))
             self.reached += members
@@ -172,7 +147,7 @@ class ExternalState:
         if not self._owners and not self._libraries:
             return False
         for cls in self._package_classes.values():  # may call any of their attributes
-            self._attributes |= names_in_class(cls, len(vars(cls)), NOT_READ) - {*CONSTRUCTORS}
+            self._attributes |= names_in_class(cls, len(vars(cls)), object_kinds.NOT_READ) - {*CONSTRUCTORS}
         anything = not self._attributes.isdisjoint(DYNAMIC_LOOKUPS)
         todo = [
             (owner, name)
@@ -181,7 +156,7 @@ class ExternalState:
             if (id(owner), name) not in self._visited
             and (
                 name in self._attributes
-                or _is_implicit(owner, name, x)
+                or object_kinds.is_implicit(owner, name, x)
                 or (name in CONSTRUCTORS and id(owner) in self._constructed)
                 or (anything and not name.startswith("__"))
             )
@@ -228,14 +203,14 @@ class ExternalState:
         self.reached.append(x)
         if type(x) is types.ModuleType:
             self._libraries.setdefault(id(x), x)
-        elif type(x) is types.FunctionType or id(x) in READERS or _is_printed(x):
+        elif type(x) is types.FunctionType or id(x) in object_kinds.READERS or is_printed(x):
             self._visit(x, name)
         refuse_files(x, name)
 
     def _visit(self, x: Any, name: str, *, copied: bool = False) -> None:
         """Visit an object. copied: a function of which calls use a copy, unless code also reaches it by name."""
         kind = type(x)
-        if issubclass(kind, PLAIN) and not _has_more(kind):
+        if issubclass(kind, PLAIN) and not object_kinds.has_more(kind):
             self.signature.append((name, *plain_value(x)))
             return
         if (seen := self._seen.get(id(x))) is not None:
@@ -245,9 +220,9 @@ class ExternalState:
             return
         self._seen[id(x)] = len(self._seen)
         self.reached.append(without_data(x) if copied else x)
-        if len(self.reached) > MAX_THINGS:
-            raise UntraceableError(f"the code refers to more than {MAX_THINGS} objects, through {name}")
-        if id(x) in READERS:
+        if len(self.reached) > object_kinds.MAX_THINGS:
+            raise UntraceableError(f"the code refers to more than {object_kinds.MAX_THINGS} objects, through {name}")
+        if id(x) in object_kinds.READERS:
             self._attributes.add("getattr")
         if kind is types.FunctionType:
             self._function(without_recording(x), name, copied)
@@ -296,9 +271,9 @@ class ExternalState:
         self.spaces[id(space)] = space
         of_constructor = x.__name__ in CONSTRUCTORS  # calls those of the bases, which are followed with the class
         self._attributes |= names.attributes - {*CONSTRUCTORS} if of_constructor else names.attributes
-        if ("type" in names.loaded or "__class__" in names.attributes) and x.__name__ not in COMPARISONS:
+        if ("type" in names.loaded or "__class__" in names.attributes) and x.__name__ not in object_kinds.COMPARISONS:
             self._attributes.update(CONSTRUCTORS)  # the code may create an object like another one
-        for other in sorted(names.attributes & REFUSED_ATTRIBUTES):
+        for other in sorted(names.attributes & object_kinds.REFUSED_ATTRIBUTES):
             raise UntraceableError(f"{name} reads {other}: its result may depend on more than numbers")
         other = ""
         try:
@@ -314,7 +289,7 @@ class ExternalState:
         if other in space:
             self.named.append((space, other, space[other]))
             self._visit(space[other], other)
-        elif other in IMPURE:
+        elif other in object_kinds.IMPURE:
             raise UntraceableError(f"{name} calls {other}: it may change or read data outside of the law")
         elif other in DYNAMIC_LOOKUPS:
             self._attributes.add(other)
@@ -371,7 +346,7 @@ class ExternalState:
         whose = getattr(x, "__self__", None)
         module = getattr(getattr(x, "__objclass__", x), "__module__", None) or "builtins"
         is_bound = whose is None or isinstance(whose, (type, types.ModuleType)) or issubclass(type(x), FUNCTIONS[1:])
-        if not is_bound or not is_pure_module(module) or is_followed(module) or _is_printed(x):
+        if not is_bound or not is_pure_module(module) or is_followed(module) or is_printed(x):
             raise UntraceableError(f"{name} ({x.__name__}) is used: {outside_of_the_law(module)}")
 
     def _visit_object(self, x: Any, name: str) -> None:
@@ -383,7 +358,7 @@ class ExternalState:
             self._several(name, kind, *own, *own.values())
         elif kind is dataclasses.Field:
             self._several(name, kind, *attributes_of(x).values())
-        elif issubclass(type(x), LIBRARY) or kind.__module__ in PURE_MODULES or x is MISSING:
+        elif issubclass(type(x), object_kinds.LIBRARY) or kind.__module__ in object_kinds.PURE_MODULES or x is MISSING:
             self.signature.append((name, identity(x)))
             refuse_files(x, name)
         elif kind is object:  # a mark that code recognizes by its identity
@@ -403,7 +378,7 @@ class ExternalState:
             self._own_attributes(x, name)
         elif is_rotation(x):
             self.signature.append((name, kind, x.as_quat().tobytes()))
-        elif _has_attributes(kind) or issubclass(kind, PLAIN):
+        elif has_attributes(kind) or issubclass(kind, PLAIN):
             self.signature.append((name, *plain_value(x)) if issubclass(kind, PLAIN) else (name, kind))
             self._own_attributes(x, name)
         elif origin(kind.__module__) == "library" and (wrapped := getattr(x, "__wrapped__", None)) is not None:
@@ -413,7 +388,7 @@ class ExternalState:
 
     def _own_attributes(self, x: Any, name: str) -> None:
         """Visit the attributes and the class of an object of a user's class, or of a table."""
-        if _has_attributes(type(x)):
+        if has_attributes(type(x)):
             attributes = attributes_of(x)
             self.held.append((name, x, attributes, True))
             self._several(name, type(x), *attributes, *attributes.values())
@@ -423,25 +398,3 @@ class ExternalState:
         self.signature.append((name, kind, len(xs)))
         for x in xs:
             self._visit(x, name)
-
-
-def _has_attributes(kind: type) -> bool:
-    """Whether objects of a class consist of their attributes: those of users' classes, tables, polynomials."""
-    return is_own_class(kind) or kind.__module__.startswith(TABLES) or kind is np.poly1d
-
-
-def _is_printed(x: Any) -> bool:
-    return any(x is y for y in PRINTED)
-
-
-def _has_more(kind: type) -> bool:
-    """Whether the class of a plain object is a user's class, whose objects may have attributes and methods."""
-    return kind.__module__ != "builtins" and is_own_class(kind)
-
-
-def _is_implicit(owner: Any, name: str, x: Any) -> bool:
-    """Whether Python may look up an attribute of a class or module that no code names."""
-    if not isinstance(owner, type):
-        return name == "__getattr__"
-    special = name.startswith("__") and name not in NOT_IMPLICIT
-    return special and (type(x) is types.FunctionType or parts_of(x) is not None or is_own_class(type(x)))

@@ -15,7 +15,7 @@ from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.numbers import entered, has_symbols
 
-from .external_state import OF_ROBOTS
+from .object_kinds import OF_ROBOTS
 
 MAX_CACHED = 256
 

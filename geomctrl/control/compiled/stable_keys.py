@@ -40,7 +40,7 @@ from geomctrl.tracing.code_identity import (
     release,
 )
 
-from .external_state import PURE_MODULES, REPLACEMENTS
+from .object_kinds import PURE_MODULES, REPLACEMENTS
 from .robot_numbers import constants
 
 OWN_MODULES = "geomctrl."

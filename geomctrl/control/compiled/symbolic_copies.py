@@ -53,8 +53,9 @@ from .containers import (
 )
 from .contents import ADVICE, LAW, SideEffectError, require_overwritten
 from .copies_of_functions import copy_of_cell, copy_of_function, copy_of_method, copy_of_named, copy_of_partial
-from .external_state import LIBRARY, MAX_THINGS, ExternalState
+from .external_state import ExternalState
 from .law_memory import Cell, LawMemory, line_of_change, place_of, put_at, value_at
+from .object_kinds import LIBRARY, MAX_THINGS
 from .robot_numbers import copy_of_robot
 
 CONTAINERS = {list, tuple, dict, deque}

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.control.compiled.external_state import CALLED
+from geomctrl.control.compiled.object_kinds import CALLED
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.code_identity import (
     PLAIN,
