@@ -255,7 +255,7 @@ def numbers_of_bodies(robot: Robot, names: Sequence[str]) -> list[int]:
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
         raise ArgumentError(f"adapt: expected 'links', 'base' or a list of body names, got {shown(names)}")
     for name in names:
-        if name not in robot.body_names:
+        if not isinstance(name, str) or name not in robot.body_names:
             bodies = ", ".join(map(repr, robot.body_names))
             raise NameNotFoundError(f"adapt: no body named {shown(name)}; known: {bodies}")
     return sorted(robot.body_names.index(name) for name in names)

@@ -43,6 +43,11 @@ def is_a(x: object, kinds: type | tuple[type, ...]) -> bool:
         return False
 
 
+def is_masked(x: object) -> bool:
+    """Whether x is a numpy array with masked entries."""
+    return is_a(x, np.ma.MaskedArray) and np.ma.is_masked(x)
+
+
 def _finite(a: np.ndarray) -> bool:
     """Whether there is no nan and no infinity; the sum of squares, three times faster, decides except for huge
     numbers.
@@ -172,7 +177,7 @@ def number(
     """x as a float; raises ArgumentError, naming the argument `name`, unless it is a finite number that is `good`."""
     if type(x) is float and math.isfinite(x) and good(x):
         return x
-    array = is_a(x, np.ndarray) and not np.ma.is_masked(x)
+    array = is_a(x, np.ndarray) and not is_masked(x)
     a = np.asarray(x) if array or is_a(x, SCALARS) else np.empty(0)
     if a.shape != () or a.dtype.kind not in "iuf" or not math.isfinite(value := float(a)) or not good(value):
         raise ArgumentError(f"{name}: expected {expected}, got {shown(x)}")
@@ -186,7 +191,7 @@ def count(name: str, x: object, least: int = 0, largest: int = MAX_COUNT, expect
     Floats are refused, even 3.0. The upper bound catches mistakes like 1e30 that would exhaust the machine.
     """
     try:
-        n = None if isinstance(x, bool) or np.ma.is_masked(x) else operator.index(x)  # pyright: ignore[reportArgumentType]
+        n = None if isinstance(x, bool) or is_masked(x) else operator.index(x)  # pyright: ignore[reportArgumentType]
     except Exception:  # of the object itself, too
         n = None
     if n is None or not least <= n <= largest:
@@ -272,7 +277,7 @@ def listed(name: str, x: object, expected: str = "a list", ordered: bool = True)
     if ordered and is_a(x, (set, frozenset)):
         raise ArgumentError(f"{name}: expected {expected} in order, got {shown(x)}")
     refused = (str, bytes, bytearray, memoryview, Mapping)
-    if not is_a(x, refused) and is_a(x, Iterable) and not np.ma.is_masked(x):
+    if not is_a(x, refused) and is_a(x, Iterable) and not is_masked(x):
         with contextlib.suppress(TypeError):  # an array without axes
             return _items(name, x, expected)
     raise ArgumentError(f"{name}: expected {expected}, got {shown(x)}")

@@ -132,7 +132,7 @@ def load(name: str | Path, **options: Any) -> Robot:
         return _BUNDLED[name](**options)
     if isinstance(name, (str, Path)) and (kind := file_format(name)):
         return _LOADERS[kind](name, **options)
-    near = difflib.get_close_matches(str(name), _BUNDLED, n=1)
+    near = difflib.get_close_matches(shown(name).strip("'"), _BUNDLED, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise NameNotFoundError(f"name: no bundled robot named {shown(name)}; {hint}known: {', '.join(_BUNDLED)}")
 

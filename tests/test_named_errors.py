@@ -2,19 +2,22 @@
 
 import functools
 import io
+import itertools
 import json
 import multiprocessing
 import os
 import pickle
+import weakref
 from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
 import scipy.sparse
 from cli.command_line import run
+from hostile.values import Raising
 
 import geomctrl as gc
-from geomctrl import controllers, identification, models, papers, references, testing
+from geomctrl import arguments, controllers, identification, models, papers, references, testing
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
 from geomctrl.identification.excitation.trajectory import Trajectory, save_trajectory
 from geomctrl.models import load_extra
@@ -62,6 +65,14 @@ CALLS = {
     "q    ": lambda: ROBOT.mass_matrix(deep()),
     "q   ": lambda: ROBOT.mass_matrix(bytearray(b"ab")),
     "q     ": lambda: ROBOT.mass_matrix(memoryview(b"ab")),
+    "q         ": lambda: ROBOT.mass_matrix(dead()),
+    "rotor": lambda: identification.RegressorModel(ROBOT, rotor=itertools.repeat(True)),
+    "columns": lambda: identification.RegressorModel(ROBOT, columns=itertools.repeat(True)),
+    "sensors   ": lambda: gc.Plant(ROBOT, sensors=itertools.repeat(None)),
+    "measures": lambda: gc.sweep(len, {"a": [1.0]}, itertools.repeat(len), t_end=0.01, dt=1e-3),
+    "q0": lambda: gc.simulate_many(ROBOT, LAW, Raising(), ZERO, 0.01, 1e-3),
+    "axis": lambda: gc.Joint.revolute(dead()),
+    "t   ": lambda: identification.SampledReference([0.0, 1e200, 1.7e308], np.ones((3, 2))),
     "robot": lambda: controllers.ComputedTorque(Unprintable(), MOTION),
     "friction": lambda: gc.Plant(ROBOT, friction=Unprintable()),
     "reference": lambda: controllers.ComputedTorque(ROBOT, lambda: None),
@@ -142,6 +153,58 @@ def passivity(energy):
 def test_arguments_of_the_wrong_kind(name):
     with pytest.raises(ArgumentError, match=f"^{name.strip()}: expected"):
         CALLS[name]()
+
+
+class RaisingText(str):
+    """A name that can not be compared."""
+
+    __eq__ = __hash__ = Raising._fail
+
+
+def dead():
+    """A weak proxy of an object that is gone, whose class can not be asked for."""
+    return weakref.proxy(type("Gone", (), {})())
+
+
+CHECKERS = {
+    "checked": lambda x: arguments.checked("it", x, (2,)),
+    "vector": lambda x: arguments.vector("it", x, 2),
+    "one_or_each": lambda x: arguments.one_or_each("it", x, 2),
+    "number": lambda x: arguments.number("it", x),
+    "count": lambda x: arguments.count("it", x),
+    "flag": lambda x: arguments.flag("it", x),
+    "choice": lambda x: arguments.choice("it", x, ("a", "b")),
+    "path_of": lambda x: arguments.path_of("it", x),
+    "listed": lambda x: arguments.listed("it", x),
+    "instance": lambda x: arguments.instance("it", x, dict, "a dict"),
+    "generator": lambda x: arguments.generator("it", x),
+}
+
+
+@pytest.mark.parametrize("check", CHECKERS.values(), ids=CHECKERS)
+@pytest.mark.parametrize("make", [Raising, dead, lambda: None, lambda: np.longdouble("1e4000"), itertools.count])
+def test_objects_that_raise_have_no_end_or_overflow(check, make):
+    with pytest.raises(ArgumentError, match=r"^it: expected"):
+        check(make())
+
+
+def test_names_that_can_not_be_compared():
+    with pytest.raises(ArgumentError, match=r"^form: expected one of"):
+        ROBOT.terms(ZERO, ZERO, RaisingText("adjoint"))
+    for find in (ROBOT.frame, ROBOT.joint):
+        with pytest.raises(GeomctrlError, match="named 'tip'"):
+            find(RaisingText("tip"))
+
+
+def failing():
+    yield LAW
+    raise FileNotFoundError("no such file")
+
+
+def test_errors_of_an_iterator_are_in_the_message():
+    with pytest.raises(ArgumentError, match=r"^columns: expected .*: no such file$") as error:
+        identification.RegressorModel(ROBOT, columns=failing())
+    assert error.value.__cause__ is not None
 
 
 def test_numbers_that_overflow_make_no_motor_and_no_body():
@@ -228,6 +291,7 @@ FILES = {
 COMMANDS = [
     *(("show", x) for x in ("junk.npz", "zip.npz", "other.npz", "list.npz", "cut.npz", "deep.json", "bytes.toml")),
     ("show", "list.npz", "--robot", "panda"),
+    ("sweep", "deep.toml", "--out", "o"),
     *((command, x, "--out", "o") for command in ("sweep", "track") for x in ("archive.py", "half.py", "null.py")),
     ("sweep", "other.npz", "--out", "o"),
     *(("info", x) for x in ("deep.json", "deep.toml", "bytes.toml", "junk.npz", "/", "/dev/null")),

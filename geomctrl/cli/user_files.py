@@ -65,6 +65,8 @@ def _run(argument: str, path: Path, run_name: str) -> dict[str, Any]:
     """
     if not path.is_file():
         raise ArgumentError(f"{argument}: no such file: {str(path)!r}")
+    if path.suffix != ".py":  # some files of data are Python code that fails
+        raise ArgumentError(f"{argument}: expected a Python file, FILE.py, got {str(path)!r}")
     try:
         compile(path.read_bytes(), str(path), "exec")  # because runpy would also run archives
     except (SyntaxError, ValueError) as error:

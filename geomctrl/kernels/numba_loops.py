@@ -121,7 +121,9 @@ def needs_no_compilation(call: Any) -> bool:
     if getattr(call, "overloads", True):  # of numba's dispatchers
         return True
     cache = getattr(call, "_cache", None)
-    return isinstance(cache, _Cache) and cache.is_stored(call.targetctx)
+    with contextlib.suppress(AttributeError):  # a version of numba with other internals
+        return isinstance(cache, _Cache) and cache.is_stored(call.targetctx)
+    return False
 
 
 @functools.cache

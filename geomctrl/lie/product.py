@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import FLOAT64, block_diagonal, checked, same_batch, shown
+from geomctrl.arguments import FLOAT64, block_diagonal, checked, listed, same_batch
 from geomctrl.errors import ArgumentError
 
 from .checked_group import CheckedGroup, Rn, checked_pair
@@ -113,10 +113,7 @@ class Product(CheckedGroup):
         >>> G.join([groups.SO3().identity(), [1.0, 2.0]]).shape
         (11,)
         """
-        try:
-            parts = list(parts)
-        except TypeError:
-            raise ArgumentError(f"parts: expected {len(self.groups)} elements, got {shown(parts)}") from None
+        parts = listed("parts", parts, f"{len(self.groups)} elements")
         if len(parts) != len(self.groups):
             raise ArgumentError(f"parts: expected {len(self.groups)} elements, got {len(parts)}")
         names = [f"parts[{i}]" for i in range(len(parts))]

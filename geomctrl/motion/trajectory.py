@@ -182,7 +182,7 @@ def _state(robot: Robot, **state) -> list[np.ndarray]:
 def _shape(name: str, x) -> tuple[int, ...]:
     try:
         return np.shape(x)
-    except ValueError:
+    except Exception:  # rows of different lengths, or an object whose own conversion fails
         raise ArgumentError(f"{name}: expected an array of numbers, got {shown(x)}") from None
 
 

@@ -119,7 +119,8 @@ def random_robot(
     if parents is None:
         parents = [int(rng.integers(-1, i)) for i in range(len(kinds))]
     kinds = known_kinds(kinds)
-    numbers = isinstance(parents, Sequence | np.ndarray) and all(isinstance(p, int | np.integer) for p in parents)
+    array = isinstance(parents, np.ndarray) and parents.ndim == 1
+    numbers = (array or isinstance(parents, Sequence)) and all(isinstance(p, int | np.integer) for p in parents)
     if not numbers or len(parents) != len(kinds) or not all(-1 <= p < i for i, p in enumerate(parents)):
         raise ArgumentError(
             f"parents: expected for each of {len(kinds)} bodies a body before it or -1, got {shown(parents)}"

@@ -1,4 +1,4 @@
-"""The first calls of long chains run in Python, until compiling pays; they compute what compiled code and Pinocchio do."""
+"""The first calls of long chains run in Python until compiling pays, with the results of Pinocchio."""
 
 import subprocess
 import sys

@@ -326,3 +326,21 @@ def test_bad_input():
         loop.state(np.zeros(2))
     with pytest.raises(ArgumentError, match=r"reference: expected"):
         ClosedLoops(loop.robot, [], reference=[np.nan, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("speed", [1e160, 1e200, -1e308])
+def test_accelerations_that_overflow_are_refused(speed):
+    robot = models.panda()
+    loop = ClosedLoops(
+        robot,
+        [
+            Constraint(
+                "distance", "rod", ("world", robot.body_names[-1]), point=(1.0, 0.0, 0.0), point_b=(0.0, 0.0, 0.0)
+            )
+        ],
+    )
+    y = loop.state(robot.neutral())
+    y[-1] = speed
+    for method in (loop.accelerations, loop.reactions):
+        with pytest.raises(ArgumentError, match=r"^y: expected a state with finite accelerations"):
+            method(0.0, y)

@@ -1,6 +1,7 @@
-"""Values to put in the place of a good one: bad ones of fifteen kinds, and the legal forms of numbers and arrays."""
+"""Values to put in the place of a good one: bad ones of seventeen kinds, and the legal forms of numbers and arrays."""
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,16 @@ class Argument:
 
     def __init__(self, value: Any, legal: str = "", bad: str = "", forms: bool = True):
         self.value, self.legal, self.bad, self.forms = value, set(legal.split()), set(bad.split()), forms
+
+
+class Raising:
+    """Whatever is asked of this object, it raises an error of its own."""
+
+    def _fail(self, *args, **options):
+        raise RuntimeError("an error of the object itself")
+
+    __array__ = __len__ = __iter__ = __getitem__ = __float__ = __index__ = __bool__ = __eq__ = __hash__ = _fail
+    __repr__ = __fspath__ = _fail
 
 
 class Fresh:
@@ -56,6 +67,8 @@ def kind(value: Any) -> str:
 def bad_values(value: Any) -> dict[str, Any]:
     """Values, by name, that are invalid in place of `value`; an Argument lists legal exceptions."""
     bad: dict[str, Any] = {
+        "endless": itertools.repeat(0.5),
+        "raising": Raising(),
         "string": "no such thing",
         "none": None,
         "empty": np.empty(0),

@@ -489,7 +489,11 @@ MESSAGES = [
     (Product(SO3(), Rn(1)).join, ([R],), r"parts: expected 2 elements, got 1"),
     (Product(SO3(), Rn(1)).join, ([R, [1.0, 2.0]],), r"parts\[1\]: expected shape \(\.\.\., 1\), got \(2,\)"),
     (Product(SO3(), Rn(1)).join, ([R, [[1.0]]],), r"parts\[1\]: expected the leading axes of parts\[0\]"),
-    (Product(Rn(1), SO3()).log, (np.ones(10),), r"^a\[\.\.\., 1:10\]: expected an element of SO3\(\): R: expected a rot"),
+    (
+        Product(Rn(1), SO3()).log,
+        (np.ones(10),),
+        r"^a\[\.\.\., 1:10\]: expected an element of SO3\(\): R: expected a rot",
+    ),
 ]
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import path_of
 from geomctrl.identification.errors import DataError, ExcitationError
 from geomctrl.identification.estimators.conditioning import MIN_SINGULAR_VALUE, correlation_factors
 from geomctrl.identification.loads.torque_rows import FactoredLogs
@@ -38,7 +39,7 @@ def read_currents(
         data = source
     else:
         options = replace(options, joints=joints_of(robot, options), current_gains=1.0)
-        recording = recorded(Path(source), options.topic)
+        recording = recorded(path_of("log", source), options.topic)
         options = replace(options, keys=_keys(recording, options))
         data = Dataset._of_recording(recording, options, Path(source).stem)
     check_robot(data, robot, units=False)

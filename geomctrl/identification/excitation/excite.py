@@ -206,6 +206,7 @@ class Excitation:
         (`table`) and the picture NAME.png to a folder, each atomically.
         """
         folder = path_of("folder", folder)
+        path_of("name", name)
         flag("plots", plots)
         joints = self.model.robot.dof_names
         options: dict[str, Any] = {"rate": rate, "repeats": repeats, "name": name}

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, instance, listed
+from geomctrl.arguments import checked, instance, listed, path_of
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.logs import Dataset, Reading, filters
@@ -139,7 +139,7 @@ def read_wrenches(
         t = source.t
         data = derive(source, tau=_holding(source, robot), mask=np.ones((len(source), robot.nv), bool))
     else:
-        moving, *sensors = with_wrenches(Path(source), options.topic)
+        moving, *sensors = with_wrenches(path_of("log", source), options.topic)
         recording = _sensor(sensors, wrench) if sensors else moving
         _require_frame(recording, robot, sensor)
         alone = wrench if not sensors or _several(wrench) else None

@@ -304,7 +304,7 @@ def read_log(source: Dataset | str | Path, robot: Robot, reading: Reading, resam
             f"joints: expected {robot.nv} names, one per joint of {robot.name!r}, got {len(reading.joints)}"
         )
     if not isinstance(data, Dataset):
-        path, options = Path(data), replace(reading, joints=joints_of(robot, reading))
+        path, options = path_of("source, path", data), replace(reading, joints=joints_of(robot, reading))
         data = Dataset._of_recording(recorded(path, options.topic), options, path.stem)
     check_robot(data, robot, units=reading.check_units)
     if len(data) < MIN_SAMPLES:

@@ -24,6 +24,8 @@ from geomctrl.control.contracts import (
 from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.robot import Robot
 
+MAX_TIME = 1e100  # s: products of larger times overflow
+
 
 class SampledReference:
     """A reference from samples: the cubic spline through q, exactly q at the samples.
@@ -59,6 +61,8 @@ class SampledReference:
             raise ArgumentError(f"q: expected shape ({len(times)}, nv), got {points.shape}")
         self.first, self.last = float(times[0]), float(times[-1])
         self.slack = 0.5 * float(np.median(np.diff(times)))  # samples of loop and log differ by rounding
+        if not (np.abs(times) < MAX_TIME).all():
+            raise ArgumentError(f"t: expected times below {MAX_TIME:g} s, got {times[0]:g} to {times[-1]:g}")
         spline: Any = CubicSpline(times, points)
         self._curves = [spline, spline.derivative(1), spline.derivative(2)]
         for k, (name, x) in enumerate((("v", v), ("a", a)), start=1):

@@ -196,8 +196,10 @@ class Index1System(ABC):
             By name of the constraint: the wrench (6,) about the constraint's point, in the axes of b [N m, N]. For a
             holonomic constraint of k bodies: wrenches (k, 6) about the origins of the bodies, in their axes.
         """
-        t, rows = number("t", t), self._factorised(self._state(y))
-        wrenches = rows.J * self._least_norm(rows, self._accelerate(t, rows)[1])[:, None, None]
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+            t, rows = number("t", t), self._factorised(self._state(y))
+            multipliers = self._accelerate(t, rows)[1]
+        wrenches = rows.J * self._least_norm(rows, multipliers)[:, None, None]
         out = {}
         for c, name in enumerate(self.names):
             mine = np.flatnonzero(self._owner == c)

@@ -180,7 +180,8 @@ class ClosedLoops(Index1System):
         ndarray, shape (nv,)
             Accelerations [rad/s^2, m/s^2].
         """
-        return self._accelerate(number("t", t), self._factorised(self._state(y)))[0]
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+            return self._accelerate(number("t", t), self._factorised(self._state(y)))[0]
 
     def rank(self, y: ArrayLike) -> int:
         """Return the number of independent constraint rows.

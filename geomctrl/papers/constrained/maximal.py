@@ -282,7 +282,8 @@ class ConstrainedSystem(Index1System):
 
     def accelerations(self, t: float, y: ArrayLike) -> np.ndarray:
         """Return the rates (n, 6) of the body-fixed twists [rad/s^2, m/s^2]."""
-        return self._accelerate(number("t", t), self._factorised(self._state(y)))[0][:-1]
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+            return self._accelerate(number("t", t), self._factorised(self._state(y)))[0][:-1]
 
     def rank(self, y: ArrayLike) -> int:
         """Return the number of independent rows: a row at an angle below 1e-5 to those before it does not count."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, shown
+from geomctrl.arguments import checked, is_masked, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
@@ -78,9 +78,9 @@ def booleans(name: str, value: Any) -> np.ndarray:
     """Return an array of bools. Raises ArgumentError."""
     try:
         x = np.asarray(value)
-    except ValueError:
+    except Exception:  # rows of different lengths, or an object whose own conversion fails
         x = np.empty(0)
-    if x.dtype != bool or np.ma.is_masked(value):
+    if x.dtype != bool or is_masked(value):
         raise ArgumentError(f"{name}: expected booleans, got {shown(value)}")
     return x
 
