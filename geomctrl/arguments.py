@@ -36,7 +36,7 @@ def shown(x: object) -> str:
 
 
 def is_a(x: object, kinds: type | tuple[type, ...]) -> bool:
-    """`isinstance`, and False for an object that raises when it is asked for its class, as a dead weak proxy does."""
+    """`isinstance`, and False for an object whose class can not be read, such as a dead weak proxy."""
     try:
         return isinstance(x, kinds)
     except Exception:
@@ -54,8 +54,9 @@ def _finite(a: np.ndarray) -> bool:
     """
     if a.size > 100 and a.dtype == np.float64 and a.flags.c_contiguous:
         flat = a.reshape(-1)
-        if flat.dot(flat) < np.inf:
-            return True
+        with np.errstate(over="ignore"):
+            if flat.dot(flat) < np.inf:
+                return True
     return bool(np.isfinite(a).all())
 
 

@@ -162,7 +162,7 @@ class RaisingText(str):
 
 
 def dead():
-    """A weak proxy of an object that is gone, whose class can not be asked for."""
+    """A weak proxy of an object that is gone, whose class can not be read."""
     return weakref.proxy(type("Gone", (), {})())
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from geomctrl.arguments import accepts, number, read_only, shown
+from geomctrl.arguments import accepts, is_a, number, read_only, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.numbers import holds_symbols
 from geomctrl.tracing.untraceable import assigned
@@ -199,7 +199,7 @@ def require_controller(controller: Any, name: str = "controller") -> None:
 def require_reference(reference: Any, robot: Any = None, name: str = "reference") -> Any:
     """Return a reference; raises ArgumentError unless it is a function t -> Desired(q, v, a) for the robot."""
     expected, kind = f"{name}: expected a function t -> Desired(q, v, a)", type(reference).__name__
-    if isinstance(reference, type):
+    if is_a(reference, type):
         kind = reference.__name__
         raise ArgumentError(f"{expected}, got the class {kind}: pass an object, {kind}(...)")
     if not callable(reference):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import FLOAT64, checked, instance, one_state, shown
+from geomctrl.arguments import FLOAT64, checked, instance, is_a, one_state, shown
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
@@ -428,7 +428,7 @@ class Plant(PlantState, PlantExport, ReadableRepr):
 
 def plant_of(name: str, x: object, *, state: bool = True) -> Plant:
     """x, or `Plant(x)` of a robot. Raises ArgumentError otherwise; state=False allows no plant with a state."""
-    if isinstance(x, Robot):
+    if is_a(x, Robot):
         return Plant(x)
     plant = instance(name, x, Plant, "a geomctrl.Plant or a Robot")
     if plant.has_state and not state:

@@ -389,13 +389,13 @@ class JointCoupling:
 
 def require_robot(name: str, x: object) -> None:
     """Raise ArgumentError, naming the argument `name`, unless x is a Robot."""
-    if not isinstance(x, Mechanism):
+    if not is_a(x, Mechanism):
         raise ArgumentError(f"{name}: expected a Robot, got {shown(x)}")
 
 
 def require_free_joints(label: str, robot: object) -> None:
     """Raise ModelError if joints of the robot follow others; `label` names the function that does not support it."""
-    if isinstance(robot, Mechanism) and robot.couplings:
+    if is_a(robot, Mechanism) and robot.couplings:
         names = ", ".join(repr(c.joint) for c in robot.couplings)
         raise ModelError(
             f"{label}: not supported for joints that follow others ({names}); use robot.coupling.tree,"

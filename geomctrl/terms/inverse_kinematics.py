@@ -149,7 +149,11 @@ def _targets(robot: Mechanism, targets: Any) -> list[_Target]:
     for frame, value in targets.items():
         if robot.frame(frame).body < 0:
             raise ArgumentError(f"targets: {frame!r} is fixed to the world, so no joint moves it")
-        name, shape = f"targets: of {frame!r}", np.shape(value)
+        name = f"targets: of {frame!r}"
+        try:
+            shape = np.shape(value)
+        except Exception:  # rows of different lengths, or an object whose own conversion fails
+            raise ArgumentError(f"{name}: expected numbers, got {shown(value)}") from None
         kinds = {(4, 4): "pose", (3,): "position", (3, 3): "rotation"}
         if shape not in kinds:
             raise ArgumentError(f"{name}: expected a pose (4, 4), position (3,) or rotation (3, 3), got shape {shape}")
