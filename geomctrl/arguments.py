@@ -11,13 +11,14 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .errors import ArgumentError, GeomctrlError
 
+T = TypeVar("T")
 FLOAT64 = np.dtype(np.float64)
 NO_NUMBERS = (str, bytes, bool, np.bool_, type(None))  # refused, although numpy converts them to floats
 SCALARS = (int, float, np.generic)
@@ -35,7 +36,7 @@ def shown(x: object) -> str:
         return f"an object of type {type(x).__name__}"
 
 
-def is_a(x: object, kinds: type | tuple[type, ...]) -> bool:
+def is_a(x: object, kinds: type[T] | tuple[type[T], ...]) -> TypeGuard[T]:
     """`isinstance`, and False for an object whose class can not be read, such as a dead weak proxy."""
     try:
         return isinstance(x, kinds)
