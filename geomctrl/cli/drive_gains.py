@@ -33,7 +33,7 @@ from geomctrl.errors import ArgumentError
 
 from . import setup_file
 from .identify_load import LOG_HELP, Frame, LogWithout, Out, print_and_save
-from .identify_options import FilterOptions, LogOptions, ModelOptions, RobotOption, VerdictOptions
+from .identify_options import AssessmentOptions, FilterOptions, LogOptions, ModelOptions, RobotOption
 from .options import UrdfOptions, as_numbers, names, numbers, option
 from .terminal import compiling, stdout_console
 
@@ -102,12 +102,12 @@ def drive_gains(
     reading: LogOptions = LogOptions(),
     modelling: ModelOptions = ModelOptions(),
     filters: FilterOptions = FilterOptions(),
-    verdict: VerdictOptions = VerdictOptions(),
+    assessment: AssessmentOptions = AssessmentOptions(),
     out: Out = Path("out/gains"),
     urdf: UrdfOptions = UrdfOptions(),
     setup: Annotated[Path | None, setup_file.OPTION] = None,
 ) -> int:
-    console, ignore = stdout_console(), verdict.kinds()
+    console, ignore = stdout_console(), assessment.kinds()
     nominal = urdf.load(robot)
     model, read, filtering = modelling.linear_model(nominal), reading.reading(nominal.nv), filters.filtering()
     if read.current_gains is not None:

@@ -52,13 +52,13 @@ from geomctrl.models.io.model_file import file_format
 
 from . import setup_file
 from .identify_options import (
+    AssessmentOptions,
     EstimatorOptions,
     FilterOptions,
     LogOptions,
     ModelOptions,
     OutputOptions,
     ValidationOptions,
-    VerdictOptions,
 )  # fmt: skip
 from .options import MODEL_HELP, UrdfOptions
 from .terminal import SaveResult, command_line, compiling, progress_bar, report_written, stdout_console
@@ -82,13 +82,13 @@ def identify(
     test: ValidationOptions = ValidationOptions(),
     estimator: EstimatorOptions = EstimatorOptions(),
     output: OutputOptions = OutputOptions(),
-    verdict: VerdictOptions = VerdictOptions(),
+    assessment: AssessmentOptions = AssessmentOptions(),
     urdf: UrdfOptions = UrdfOptions(),
     setup: Annotated[Path | None, setup_file.OPTION] = None,
 ) -> int:
     console = stdout_console()
     nominal = urdf.load(robot)
-    ignore = verdict.kinds()
+    ignore = assessment.kinds()
     options, read, model = estimator.options(), reading.reading(nominal.nv), modelling.model(nominal)
     output.check(robot, nominal)
     for line in _prior_notes(nominal):

@@ -34,7 +34,7 @@ from geomctrl.models import load_extra
 from geomctrl.models.io.model_file import file_format
 
 from . import setup_file
-from .identify_options import FilterOptions, LogOptions, ModelOptions, RobotOption, VerdictOptions
+from .identify_options import AssessmentOptions, FilterOptions, LogOptions, ModelOptions, RobotOption
 from .options import UrdfOptions, names
 from .terminal import SaveResult, compiling, report_written, stdout_console
 
@@ -95,12 +95,12 @@ def identify_load(
     reading: LogOptions = LogOptions(),
     modelling: ModelOptions = ModelOptions(),
     filters: FilterOptions = FilterOptions(),
-    verdict: VerdictOptions = VerdictOptions(),
+    assessment: AssessmentOptions = AssessmentOptions(),
     out: Out = Path("out/load"),
     urdf: UrdfOptions = UrdfOptions(),
     setup: Annotated[Path | None, setup_file.OPTION] = None,
 ) -> int:
-    console, ignore = stdout_console(), verdict.kinds()
+    console, ignore = stdout_console(), assessment.kinds()
     nominal = urdf.load(robot)
     identified = None if load.sensor is not None else _identified_friction(robot, modelling, without_load)
     model = None if load.sensor is not None or identified is not None else modelling.linear_model(nominal)
@@ -120,9 +120,9 @@ def print_and_save(console: Any, report: Any, out: Path, ignore: tuple[str, ...]
     report_written(console, sorted(written.paths), out)
     from geomctrl.identification.findings import Assessment
 
-    assessment = Assessment.of(report.findings, ignore)
-    console.print(f"verdict: {assessment}", soft_wrap=True)
-    return written.status(assessment.exit_status)
+    result = Assessment.of(report.findings, ignore)
+    console.print(f"assessment: {result}", soft_wrap=True)
+    return written.status(result.exit_status)
 
 
 def _identified_friction(source: str, modelling: ModelOptions, without_load: Path | None) -> Any:

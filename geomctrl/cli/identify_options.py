@@ -347,9 +347,9 @@ class OutputOptions:
         return write_each(partial(write, path) for path in self.export)
 
 
-@Parameter(name="*", group=Group("Verdict", sort_key=7))
+@Parameter(name="*", group=Group("Assessment", sort_key=7))
 @dataclass(frozen=True)
-class VerdictOptions:
+class AssessmentOptions:
     """Options for the assessment."""
 
     ignore: Annotated[
@@ -368,6 +368,6 @@ class VerdictOptions:
 
 GROUPS = {
     "log": LogOptions, "model": ModelOptions, "filters": FilterOptions, "test": ValidationOptions,
-    "estimator": EstimatorOptions, "output": OutputOptions, "verdict": VerdictOptions,
+    "estimator": EstimatorOptions, "output": OutputOptions, "assessment": AssessmentOptions,
 }  # fmt: skip
 SECTIONS = {name: [f.name for f in fields(group)] for name, group in GROUPS.items()}  # of setup files: see `setup_file`

@@ -77,8 +77,8 @@ def compiling(console: Console, guess: str) -> Iterator[None]:
     def announce(_):
         if not started:
             started.append(time.perf_counter())
-            said = f"compiling kernels, about {guess}; later runs load them from the cache"
-            console.print(said, soft_wrap=True)
+            message = f"compiling kernels, about {guess}; later runs load them from the cache"
+            console.print(message, soft_wrap=True)
             status.start()
 
     try:

@@ -152,10 +152,10 @@ class Loop:
         else:
             among = " or ".join(map(str, self.rate_shapes))
             wanted, got, shapes = f"z_rate, finite numbers of shape {among},", command.z_rate, self.rate_shapes
-        said = f"{shown(got)}"
+        received = f"{shown(got)}"
         if shapes is not None and isinstance(got, np.ndarray) and got.shape not in shapes:
-            said = f"shape {got.shape}"
-        return SimulationError(f"controller: expected {wanted} at t = {t:.6g} s, got {said}")
+            received = f"shape {got.shape}"
+        return SimulationError(f"controller: expected {wanted} at t = {t:.6g} s, got {received}")
 
     def raise_about_command(self, t, command: Command | None) -> None:
         """After a failed step, raise IntegrationError about the command if it contains values that are not finite."""

@@ -114,10 +114,10 @@ class Run(Samples):
         """Controller, robot, number of samples, and monitors whose properties are violated or unresolved."""
         subject = f" of {type(self.controller).__name__} on {self.plant.robot.name}" if self.plant is not None else ""
         named = {x: [name for name, m in self.monitors.items() if m.verdict == x] for x in (VIOLATED, UNRESOLVED)}
-        said = "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in named.items() if names)
+        verdict_texts = "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in named.items() if names)
         held = f"{_many(len(self.monitors), 'monitor')} held" if self.monitors else "no monitors"
         held = held if len(self.t) else "nothing measured"
-        return f"<Run{subject}: {_many(len(self.t), 'sample')}, {self.reason}; {said or held}>"
+        return f"<Run{subject}: {_many(len(self.t), 'sample')}, {self.reason}; {verdict_texts or held}>"
 
     @property
     def ok(self) -> bool | None:

@@ -139,7 +139,7 @@ class Assessment:
 
     def text(self) -> str:
         """Return several lines of text: the status, each doubt with its numbers and advice, notes."""
-        lines = [f"verdict: {self}"]
+        lines = [f"assessment: {self}"]
         for finding in self.findings:
             lines += _item("FATAL" if finding.fatal else "doubt", finding)
         for finding in self.ignored:

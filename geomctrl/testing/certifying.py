@@ -222,8 +222,8 @@ def compare_with_python(functions: list[Callable[[Any], Any]], claim: Claim, see
             continue
         called, got = _called(f, y)
         if math.isnan(called):
-            said = f"in the domain, and of constraints too, got {got} at x = {y.tolist()}"
-            raise ArgumentError(f"f: expected a number everywhere {said}")
+            place = f"in the domain, and of constraints too, got {got} at x = {y.tolist()}"
+            raise ArgumentError(f"f: expected a number everywhere {place}")
         _require_agreement(name, value, called, y)
 
 

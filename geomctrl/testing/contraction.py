@@ -90,10 +90,10 @@ def assert_contracting(
         growth = loop.growth(x)
         return growth + rate - rtol * (abs(growth) + abs(rate))
 
-    def words(x: State) -> str:
+    def message_at(x: State) -> str:
         return f"not contracting: dx . P dx grows like exp(2 {loop.growth(x):.9g} t), allowed {-rate:.9g},"
 
-    problem.hold(excess, "contraction", words, MEASURED)
+    problem.hold(excess, "contraction", message_at, MEASURED)
 
 
 @named_arguments()

@@ -111,14 +111,14 @@ class Domain:
     def __str__(self):
         """The bounds as text, one interval per part, the widest if its coordinates differ."""
         lo, hi = self.lower, self.upper
-        said = [f"t {lo[0]:.4g} to {hi[0]:.4g} s"]
+        ranges = [f"t {lo[0]:.4g} to {hi[0]:.4g} s"]
         for name in self.names:
             place = self.parts[name]
             drawn = name == "z" and self.draw is not None
-            said.append(
+            ranges.append(
                 "z as sample_state draws it" if drawn else f"{name} {lo[place].min():.4g} to {hi[place].max():.4g}"
             )
-        return ", ".join(said) + " about the equilibrium"
+        return ", ".join(ranges) + " about the equilibrium"
 
     @cached_property
     def free(self) -> np.ndarray:

@@ -94,10 +94,10 @@ def summary(recorded_evidence: Iterable[Evidence]) -> list[tuple[Kind, str]]:
 
 
 def _in_brackets(records: list[Mapping[str, Fact]]) -> str:
-    said = [f"{len(records)} times"] if len(records) > 1 else []
+    details = [f"{len(records)} times"] if len(records) > 1 else []
     for name in dict.fromkeys(name for facts in records for name in facts):
         values = [facts[name] for facts in records if name in facts]
         ordered = sorted(values, key=lambda x: (isinstance(x, str), x))
         texts = list(dict.fromkeys(f"{x:.6g}" if isinstance(x, float) else str(x) for x in ordered))
-        said.append(f"{name} {texts[0]}" if len(texts) == 1 else f"{name} {texts[0]} to {texts[-1]}")
-    return f" ({', '.join(said)})" if said else ""
+        details.append(f"{name} {texts[0]}" if len(texts) == 1 else f"{name} {texts[0]} to {texts[-1]}")
+    return f" ({', '.join(details)})" if details else ""

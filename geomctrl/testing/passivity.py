@@ -97,7 +97,7 @@ def assert_passive_port(
         size = float(np.abs(terms).sum() + np.abs(r.push) @ np.abs(u) + np.abs(r.output) @ np.abs(u))
         return float(sum(terms)) - rtol * size - floor
 
-    def words(x: State) -> str:
+    def message_at(x: State) -> str:
         r = flow.at(x)
         u = _worst_input(r, nu, largest)
         supply = u @ r.output - nu * (u @ u) - rho * (r.output @ r.output)
@@ -106,7 +106,7 @@ def assert_passive_port(
             f" with u = {np.array2string(u, separator=', ')}, y = {np.array2string(r.output, separator=', ')}"
         )
 
-    problem.hold(excess, "passivity", words, rates_code(port, storage))
+    problem.hold(excess, "passivity", message_at, rates_code(port, storage))
 
 
 @named_arguments()

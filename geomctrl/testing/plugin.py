@@ -272,8 +272,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Generator[None, Any, pytest.TestReport]:
     report = yield
     if report.when == "call" and report.passed:
-        said = evidence.summary(item.stash.get(_EVIDENCE, []))
-        report.user_properties += [(f"geomctrl.{kind}", text) for kind, text in said]
+        evidence_lines = evidence.summary(item.stash.get(_EVIDENCE, []))
+        report.user_properties += [(f"geomctrl.{kind}", text) for kind, text in evidence_lines]
         _forget(item)
     elif report.when == "call" and report.failed and (lines := [*_stored_counterexample(item, call), *_seeded(item)]):
         report.sections.append(("geomctrl", "\n".join(lines)))

@@ -100,7 +100,7 @@ def assert_sampled(
     problem, typical = _problem_of(controller, plant, region, search, seed)
     held = HeldLoop(problem.controller, problem.plant, period, _samples(horizon, period))
 
-    def words(x: State) -> str:
+    def message_at(x: State) -> str:
         sample = held.at(x)
         over = f"level {level:.6g}, " if level else ""
         return (
@@ -111,7 +111,7 @@ def assert_sampled(
     options = f", horizon={horizon!r}" if horizon is not None else ""
     excess = held.excess(level, NEGLIGIBLE * typical, rtol)
     measured = MEASURED.format(period=period, options=options)
-    problem.hold(excess, "sampled", words, measured, held.settling(problem, excess, NEGLIGIBLE * typical))
+    problem.hold(excess, "sampled", message_at, measured, held.settling(problem, excess, NEGLIGIBLE * typical))
 
 
 @named_arguments()

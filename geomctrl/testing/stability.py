@@ -88,18 +88,18 @@ def assert_exponential(
         size = abs(r.slope) + 2.0 * rate * abs(r.value)
         return (r.slope + 2.0 * rate * r.value - rtol * size) / max(r.value, floor) - rtol * rate
 
-    def words(x: State) -> str:
+    def message_at(x: State) -> str:
         r = flow.at(x)
         return f"V' <= -2 rate V does not hold: V' = {r.slope:.9g}, -2 rate V = {-2.0 * rate * r.value:.9g}"
 
-    problem.hold(excess, "exponential", words, MEASURED)
+    problem.hold(excess, "exponential", message_at, MEASURED)
     for start, run in _runs(problem, problem.controller, runs):
         V = run.signals["lyapunov"]
         over = V - (1.0 + 1e-6) * V[0] * np.exp(-2.0 * rate * run.t) - 1e-12
         if not (over <= 0.0).all():
             k = int(np.argmax(~(over <= 0.0)))
-            said = f"V(t) = {V[k]:.9g} at t = {run.t[k]:.6g} s, V(0) exp(-2 rate t) = {V[k] - over[k]:.9g}"
-            raise _along_a_run(problem, start, "exponential", said, runs)
+            violation = f"V(t) = {V[k]:.9g} at t = {run.t[k]:.6g} s, V(0) exp(-2 rate t) = {V[k] - over[k]:.9g}"
+            raise _along_a_run(problem, start, "exponential", violation, runs)
 
 
 @named_arguments()
@@ -233,7 +233,7 @@ def assert_input_to_state_stable(
         excesses, allowed = by_size(x)
         return float(excesses.max()) - allowed
 
-    def words(x: State) -> str:
+    def message_at(x: State) -> str:
         r, k = flow.at(x), int(by_size(x)[0].argmax())
         size = float(np.linalg.norm(r.push))
         d = sizes[k] * r.push / size if size > 0.0 else 0.0 * r.push
@@ -242,7 +242,7 @@ def assert_input_to_state_stable(
             f" {share * r.promised:.9g}, gamma = {supplied[k]:.9g} with d = {np.array2string(d, separator=', ')}"
         )
 
-    problem.hold(excess, "input-to-state", words, rates_code(port_of(port)))
+    problem.hold(excess, "input-to-state", message_at, rates_code(port_of(port)))
     decay = _decay(problem, flow, share) if runs.count else 0.0
     for name, kind in (("constant", _constant), ("wandering", _wandering), ("worst", _worst)):
         law = DisturbedController(problem.controller, flow, largest, kind)
@@ -370,8 +370,8 @@ def _assert_bounded(problem, start, run: Run, share, supply, decay, name, runs: 
         over = V - bound - 1e-5 * np.maximum.accumulate(V) - 1e-12
         if not (over <= 0.0).all():
             k = int(np.argmax(~(over <= 0.0)))
-            said = f"with {name} V = {V[k]:.9g} at t = {run.t[k]:.6g} s, {bound_text} = {bound[k]:.9g}"
-            raise _along_a_run(problem, start, "input-to-state", said, runs)
+            violation = f"with {name} V = {V[k]:.9g} at t = {run.t[k]:.6g} s, {bound_text} = {bound[k]:.9g}"
+            raise _along_a_run(problem, start, "input-to-state", violation, runs)
 
 
 def _runs(problem: SearchProblem, controller: Any, runs: Runs):
@@ -392,8 +392,8 @@ def _runs(problem: SearchProblem, controller: Any, runs: Runs):
         yield start, run
 
 
-def _along_a_run(problem: SearchProblem, start: State, promise: str, said: str, runs: Runs) -> Counterexample:
+def _along_a_run(problem: SearchProblem, start: State, promise: str, violation: str, runs: Runs) -> Counterexample:
     script = paste(problem.plant, literal(start), RUN.format(duration=runs.duration, dt=runs.dt))
     return Counterexample(
-        f"{said}; the run started", start, promise, "from geomctrl import simulate\n" + script, "simulated"
+        f"{violation}; the run started", start, promise, "from geomctrl import simulate\n" + script, "simulated"
     )

@@ -32,19 +32,19 @@ MAX_SVG_CHARACTERS = 200_000  # characters: a figure whose SVG is longer is rast
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
-def inline_svg(figure: Figure, said: str) -> str:
-    """Return the figure as an <svg> element, or as an <img> if that is smaller; `said` is the alternative text."""
-    salt = sha256(said.encode()).hexdigest()[:12]
+def inline_svg(figure: Figure, description: str) -> str:
+    """Return the figure as an <svg> element, or an <img> if that is smaller; `description` is the alternative text."""
+    salt = sha256(description.encode()).hexdigest()[:12]
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": salt, "svg.id": None, "path.simplify_threshold": 0.3}
     file = io.StringIO()
     FigureCanvasSVG(figure)
     with matplotlib.rc_context(settings):
         figure.savefig(file, format="svg", transparent=True, metadata=NO_METADATA, dpi=IMAGE_DPI)
-    svg = _cleaned(file.getvalue(), said)
-    return svg if len(svg) <= MAX_SVG_CHARACTERS else _image(figure, said)
+    svg = _cleaned(file.getvalue(), description)
+    return svg if len(svg) <= MAX_SVG_CHARACTERS else _image(figure, description)
 
 
-def _cleaned(text: str, said: str) -> str:
+def _cleaned(text: str, description: str) -> str:
     svg = text[text.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # ids such as figure_1 would occur in every figure of the page
@@ -55,7 +55,7 @@ def _cleaned(text: str, said: str) -> str:
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     view = re.search(r'viewBox="([^"]*)"', svg)
     assert view is not None
-    head = f'<svg viewBox="{view[1]}" role="img" aria-label="{escape(said)}">'
+    head = f'<svg viewBox="{view[1]}" role="img" aria-label="{escape(description)}">'
     svg = head + svg[svg.index(">") + 1 :]
     for colour, role in COLOURS.items():
         svg = svg.replace(colour, role)
@@ -67,7 +67,7 @@ def _rounded(attribute: re.Match[str]) -> str:
     return re.sub(r"(\.\d\d)\d+", r"\1", attribute[0])
 
 
-def _image(figure: Figure, said: str) -> str:
+def _image(figure: Figure, description: str) -> str:
     from base64 import b64encode
 
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -75,4 +75,4 @@ def _image(figure: Figure, said: str) -> str:
     file = io.BytesIO()
     FigureCanvasAgg(figure)
     figure.savefig(file, format="png", dpi=2 * IMAGE_DPI, facecolor="white")
-    return f'<img alt="{escape(said)}" src="data:image/png;base64,{b64encode(file.getvalue()).decode()}">'
+    return f'<img alt="{escape(description)}" src="data:image/png;base64,{b64encode(file.getvalue()).decode()}">'

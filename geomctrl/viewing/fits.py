@@ -151,9 +151,9 @@ def _frame(ax: Axes, part: Torques, k: int, shown: np.ndarray, least: float = -n
     ax.set_ylim(low, high)
     beyond = int(((shown < low) | (shown > high)).any(1).sum())
     if beyond:
-        said = f"{beyond} unused beyond, to {np.abs(shown[~used]).max():.2g}"
+        remark = f"{beyond} unused beyond, to {np.abs(shown[~used]).max():.2g}"
         # above the axes, where there is no curve, between the axis exponent on the left and the legend on the right
-        ax.text(0.08, 1.02, said, transform=ax.transAxes, va="bottom", fontsize=6.5, color=INK)
+        ax.text(0.08, 1.02, remark, transform=ax.transAxes, va="bottom", fontsize=6.5, color=INK)
 
 
 def _short_ticks(ax: Axes, axis: Literal["x", "y"]) -> None:

@@ -97,8 +97,8 @@ def joint_pictures(
         _legend(upper)
         _legend(lower)
         label = part.title.split(":")[0]
-        said = f"{label}, over time" + (" (grey: not used)" if not part.used[:, k].all() else "")
-        out.append((said, inline_svg(figure, f"{joint.name}, {said}: measured, predicted, their difference")))
+        caption = f"{label}, over time" + (" (grey: not used)" if not part.used[:, k].all() else "")
+        out.append((caption, inline_svg(figure, f"{joint.name}, {caption}: measured, predicted, their difference")))
     figure = _page_figure(2.1, top=0.89, bottom=0.2)
     ax = figure.subplots()
     fits.over_velocity(ax, parts, joint, k)

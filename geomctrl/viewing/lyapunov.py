@@ -52,7 +52,7 @@ def panel(ax: Axes, run: Samples) -> None:
     verdict = run.monitors.get("lyapunov")
     falls = "grows at changes of the load only" if run.plant is not None and run.plant.changes else "never grows"
     verdicts = {True: falls, False: "grows", None: "growth unresolved"}
-    said = "" if verdict is None else f" ({verdicts[verdict.ok]})"
+    verdict_text = "" if verdict is None else f" ({verdicts[verdict.ok]})"
     ax.plot(*thinned(run.t, V), color=BLUE, linewidth=1.8)
     positive = V[V > 0.0]
     if positive.max() > 5.0 * positive.min():
@@ -60,7 +60,7 @@ def panel(ax: Axes, run: Samples) -> None:
         ax.set_ylim(max(positive.min(), 1e-8 * positive.max()) / 2.0, 2.0 * positive.max())
     else:
         ax.set_ylim(0.0, 1.08 * positive.max())
-    ax.set_title("Lyapunov function V" + said)
+    ax.set_title("Lyapunov function V" + verdict_text)
     ax.set_ylabel("V")
     style_axes(ax, run)
 

@@ -36,10 +36,10 @@ def figure(run: Samples) -> Figure | None:
             ax.margins(y=0.2)
         if np.isfinite(m.limit):
             _draw_limit(ax, m.limit)
-        said = f"{m.name}: {m.description}: worst {_short(m.worst, 1)} at {m.t_worst:.4g} s, {m.verdict}"
+        caption = f"{m.name}: {m.description}: worst {_short(m.worst, 1)} at {m.t_worst:.4g} s, {m.verdict}"
         if m.explanation:
-            said += "\n" + textwrap.shorten(m.explanation, 150, placeholder=" ...")
-        ax.set_title(said, fontsize=9, loc="left", color="black" if m.ok else COLOURS[m.ok])
+            caption += "\n" + textwrap.shorten(m.explanation, 150, placeholder=" ...")
+        ax.set_title(caption, fontsize=9, loc="left", color="black" if m.ok else COLOURS[m.ok])
         style_axes(ax, run)
     axes[-1].set_xlabel("time [s]")
     return fig
@@ -79,9 +79,9 @@ def panel(ax: Axes, run: Samples) -> None:
     ax.set_ylim(-0.6, len(results) - 0.25)
     for k, m in enumerate(results):
         worst = "exactly 0" if m.worst == 0.0 else f"worst {_short(m.worst, 0 if m.limit > 0.0 else 1)}"
-        said = f"{m.name}: {worst}, limit {_short(m.limit)}: {m.verdict}"
+        caption = f"{m.name}: {worst}, limit {_short(m.limit)}: {m.verdict}"
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-        ax.text(low, k + 0.26, said, fontsize=8.5, va="bottom", color="black" if m.ok else COLOURS[m.ok], bbox=box)
+        ax.text(low, k + 0.26, caption, fontsize=8.5, va="bottom", color="black" if m.ok else COLOURS[m.ok], bbox=box)
     ax.set_yticks([])
     ax.set_xlabel("log10(worst / limit); dotted: the limit")
     ax.set_title("properties behind the proof")

@@ -125,8 +125,8 @@ def legend_below(fig: Figure) -> None:
     fig.legend(entries.values(), entries.keys(), ncols=len(entries), **look)
 
 
-def show_placeholder(ax: Axes, said: str) -> None:
-    ax.text(0.5, 0.5, said, ha="center", va="center", color="0.5", transform=ax.transAxes)
+def show_placeholder(ax: Axes, text: str) -> None:
+    ax.text(0.5, 0.5, text, ha="center", va="center", color="0.5", transform=ax.transAxes)
     ax.set_axis_off()
 
 

@@ -94,7 +94,7 @@ def test_doubts_are_in_the_exit_status(folder, tmp_path, monkeypatch):
     assert "NOT TO BE TRUSTED" in said
     assert (tmp_path / "report.txt").is_file()
     said = run(*wrong_way, "--ignore", "mass", "--ignore", "bodies", status=0).output
-    assert "verdict: TRUST: nothing was found that speaks against it (ignored: mass" in " ".join(said.split())
+    assert "assessment: TRUST: nothing was found that speaks against it (ignored: mass" in " ".join(said.split())
     run(*wrong_way, "--ignore", "masses", status=2)  # no finding has that name
     save_model(ARM.with_parameters(1.1 * ARM.parameters), tmp_path / "heavy.json")
     one_log = ("identify-load", "gripper.csv", "--robot", tmp_path / "heavy.json", *inputs, "--out", tmp_path / "one")
@@ -142,7 +142,7 @@ def test_the_robot_with_its_load_is_a_robot_to_other_commands(folder, tmp_path, 
 
 def test_a_setup_file_of_identify_with_a_verdict_serves_loads(tmp_path):
     setup = tmp_path / "setup.toml"
-    setup.write_text('[verdict]\nignore = ["mass", "bodies"]\n[output]\nout = "out/mine"\n')
+    setup.write_text('[assessment]\nignore = ["mass", "bodies"]\n[output]\nout = "out/mine"\n')
     _, bound, _ = app.parse_args(["identify-load", "log.csv", "--robot", "two_link", "--setup", str(setup)])
-    assert bound.arguments["verdict"].kinds() == ("mass", "bodies")
+    assert bound.arguments["assessment"].kinds() == ("mass", "bodies")
     assert "out" not in bound.arguments  # the folder with results of `identify` is not the folder of the load

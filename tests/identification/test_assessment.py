@@ -33,7 +33,7 @@ def test_what_is_ignored_does_not_count_but_is_written():
 
 def test_fatal_doubts_come_first_with_what_to_do():
     lines = Assessment.of([SMALL, FATAL]).text().splitlines()
-    assert lines[0] == "verdict: NOT TO BE TRUSTED"
+    assert lines[0] == "assessment: NOT TO BE TRUSTED"
     assert lines[1:3] == ["  FATAL, sign: 'joint2' turns the other way", "      -> Turn it"]
     assert json.loads(json.dumps(Assessment.of([FATAL], ["sign"]).tables())) == {
         "status": "trust",
@@ -77,9 +77,9 @@ def report(arm):
 
 def test_reports_begin_with_the_verdict(report, tmp_path):
     assert report.assessment.status == "trust"
-    assert report.text().startswith("verdict: TRUST")
+    assert report.text().startswith("assessment: TRUST")
     report.save(tmp_path, plots=False)
-    assert json.loads((tmp_path / "report.json").read_text())["verdict"]["exit_status"] == 0
+    assert json.loads((tmp_path / "report.json").read_text())["assessment"]["exit_status"] == 0
     doubted = dataclasses.replace(report, findings=(FATAL,))
     assert doubted.assessment.exit_status == 1
     assert dataclasses.replace(doubted, ignore=("sign",)).assessment.exit_status == 0

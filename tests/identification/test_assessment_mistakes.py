@@ -352,4 +352,4 @@ def test_good_logs_are_trusted_from_the_command_lines_defaults(name, tmp_path):
     setup = Path(logs.__file__).parents[1] / "logs" / f"{name}.toml"
     log = str(logs.FOLDER / FILES[name])
     ran = run("identify", log, "--setup", setup, "--out", tmp_path, "--no-plots")
-    assert "verdict: TRUST" in ran.output
+    assert "assessment: TRUST" in ran.output

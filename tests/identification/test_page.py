@@ -106,7 +106,7 @@ def test_the_page_is_well_formed_and_has_its_sections(page, made):
     assert made[2].startswith('<!DOCTYPE html>\n<html lang="en">')
     ids = [e[1]["id"] for e in page.elements if "id" in e[1]]
     assert len(ids) == len(set(ids))
-    assert {"verdict", "errors", "joints", "parameters", "excitation", "bodies", "friction", "settings"} <= set(ids)
+    assert {"assessment", "errors", "joints", "parameters", "excitation", "bodies", "friction", "settings"} <= set(ids)
     links = [e[1]["href"] for e in page.all("a")]
     assert {href.removeprefix("#") for href in links} <= set(ids)
     assert len(page.all("h3", id="joint-1")) == len(page.all("h3", id="joint-2")) == 1
@@ -235,8 +235,8 @@ def test_the_verdict_is_on_top_and_asks_the_report_first(made):
         box = Page(Judged(**fields)._repr_html_()).elements[0][2]
         assert said in box
         assert "too <few> rows" in box
-    fatal = Page(made[2]).all("div", id="verdict")[0]
-    assert fatal[1]["class"] == "verdict distrust"
+    fatal = Page(made[2]).all("div", id="assessment")[0]
+    assert fatal[1]["class"] == "assessment distrust"
     assert fatal[2].index("Fatal: the <em>cut-off</em>") < fatal[2].index("few rows")
 
 
@@ -253,7 +253,7 @@ def test_pictures_show_the_intervals_of_the_table(made):
 def test_what_was_ignored_is_on_the_page(made):
     report = replace(made[0], ignore=("all",))
     assert report.assessment.status == "trust"
-    box = Page(page_of(report, None)).all("div", id="verdict")[0][2]
+    box = Page(page_of(report, None)).all("div", id="assessment")[0][2]
     assert "Ignored, as asked for: the <em>cut-off</em> is high" in box
     kinds = dict.fromkeys(finding.kind for finding in report.assessment.ignored)
     for text in (box, Page(report._repr_html_()).elements[0][2]):

@@ -104,8 +104,8 @@ class EnergyBalance(Monitor):
             margin = float(((np.abs(drift) - unsure) / size).max()) / self.limit
             if not margin <= 1.0:
                 worst = int(np.argmax(np.abs(residual) - error))
-                said = f"dH/dt differs from the power by {residual[worst]:.3g} W at t = {run.t[ks[worst]]:.6g} s"
-                return Finding(VIOLATED, said, "the plant's energy, power and rate contradict each other")
+                reason = f"dH/dt differs from the power by {residual[worst]:.3g} W at t = {run.t[ks[worst]]:.6g} s"
+                return Finding(VIOLATED, reason, "the plant's energy, power and rate contradict each other")
         if replay.adaptive:
             return Finding(
                 UNRESOLVED,

@@ -93,13 +93,13 @@ class Holding(Monitor):
             return Finding(HELD, "V is within rounding of its largest terms")
         rise = values[last] * max(largest, MIN_VALUE)
         if not 4.0 * float(replay._step_error(lambda t, y: self.function(*replay.split(t, y))[0], last)) < rise:
-            said = "the rise is no larger than the integration error"
-            return Finding(UNRESOLVED, said, "halve dt", 0.5 * replay.dt)
+            reason = "the rise is no larger than the integration error"
+            return Finding(UNRESOLVED, reason, "halve dt", 0.5 * replay.dt)
         if not self._growth_unheld(replay, last) < 0.5 * rise:
             return Finding(UNRESOLVED, "V also grows without the hold", "see the monitor `lyapunov`")
         if self._jumps(replay, last):
-            said = "the command jumps with the state: the rise may be chatter, which falls with control_dt"
-            return Finding(UNRESOLVED, said, "halve control_dt and compare V")
+            reason = "the command jumps with the state: the rise may be chatter, which falls with control_dt"
+            return Finding(UNRESOLVED, reason, "halve control_dt and compare V")
         fastest, _ = replay._fastest_rate(*replay.state(last))
         advice = f"control_dt below {1.0 / fastest:.1g} s, as the loop's fastest rate is {fastest:.3g} 1/s"
         advice = advice if fastest > 0.0 else ""

@@ -125,8 +125,8 @@ class LyapunovDecrease(Monitor):
         if not np.isfinite(replay.run.monitors[self.name].worst):
             return Finding(VIOLATED, "V is not finite at a finite state")
         if self.held > 0.0 and self.law is None:
-            said = "the law acts on measurements, whose errors feed V as well as the law may"
-            return Finding(UNRESOLVED, said, "judge the law on the true state")
+            reason = "the law acts on measurements, whose errors feed V as well as the law may"
+            return Finding(UNRESOLVED, reason, "judge the law on the true state")
         findings, budget = [], MAX_PARTS_OF_ALL
         for step in self._steps_to_repeat(replay, values):
             repeated = _RepeatedStep(self, replay, step)
@@ -221,8 +221,8 @@ class _RepeatedStep:
             outcome = UNDECIDED if outcome == STAYS != confirmed else outcome
         since = f"in the step from t = {self.step.t:.6g} s"
         if outcome == STAYS:
-            said = f"V grows by {growths[-1]:.2g} {since}, {growths[-1] / allowed:.2g} times what is allowed"
-            return Finding(VIOLATED, f"{said}, also in {2 ** (len(growths) - 1)} parts")
+            reason = f"V grows by {growths[-1]:.2g} {since}, {growths[-1] / allowed:.2g} times what is allowed"
+            return Finding(VIOLATED, f"{reason}, also in {2 ** (len(growths) - 1)} parts")
         if outcome == UNDECIDED:
             return Finding(UNRESOLVED, f"growth of V {since} does not settle as the step is refined", "halve dt")
         t, q, v, z, plant = self.state
@@ -247,7 +247,7 @@ class _RepeatedStep:
         fastest, stable = self.replay._fastest_rate(self.step.t, self.step.y)
         if stable < dt:
             share = stable / dt
-            said = f"the loop, whose fastest rate is {fastest:.3g} 1/s, is too stiff for dt = {dt:g} s"
+            reason = f"the loop, whose fastest rate is {fastest:.3g} 1/s, is too stiff for dt = {dt:g} s"
             advice = f"dt at most {stable:.2g} s, or damping gains at most {share:.2g} times theirs"
-            return Finding(UNRESOLVED, said, advice, min(tested, 0.9 * stable))
+            return Finding(UNRESOLVED, reason, advice, min(tested, 0.9 * stable))
         return Finding(UNRESOLVED, f"V grows {since} by integration error", f"dt = {enough:.1g} s", enough)

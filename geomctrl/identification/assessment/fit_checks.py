@@ -106,7 +106,7 @@ def model_errors(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[str]:
     if not bad:
         return []
     left = rows.torques(evidence.model) - rows.regressor(evidence.model) @ fit.values
-    moves, said = rows.motion, []
+    moves, parts = rows.motion, []
     for k in bad:
         signals = {}
         if moves is not None and moves.q.shape[1] == moves.v.shape[1]:
@@ -119,9 +119,9 @@ def model_errors(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[str]:
             if share.get(best, 0) > MIN_SHAPE_SHARE
             else ""
         )
-        said.append(f"{evidence.names[k]!r}{goes}")
+        parts.append(f"{evidence.names[k]!r}{goes}")
     return [
-        f"residuals of {', '.join(said)} are not noise, they are correlated over {MAX_CORRELATION_ROWS:g} samples and"
+        f"residuals of {', '.join(parts)} are not noise, they are correlated over {MAX_CORRELATION_ROWS:g} samples and"
         " more: the model lacks an effect there. Correlation with speed points to another shape of friction, with"
         " position to gears, springs or geometry. Intervals include the scatter of parameters over parts of the log"
     ]

@@ -91,11 +91,11 @@ def shortfall(problem: Problem, q: np.ndarray) -> str:
     for k in np.flatnonzero(positions <= 0.0):
         causes.append((-positions[k], f"joint {names[k]!r} is outside its range"))
     if problem.clearances is not None:
-        least, said = problem.clearances.surroundings.clearance, problem.clearances.names
+        least, pair_names = problem.clearances.surroundings.clearance, problem.clearances.names
         causes += [
             (
                 -clear[k] / FELT_CLEARANCE,
-                f"{said[k]}: {100 * (clear[k] + least):.1f} cm, asked for {100 * least:.1f} cm",
+                f"{pair_names[k]}: {100 * (clear[k] + least):.1f} cm, asked for {100 * least:.1f} cm",
             )
             for k in np.flatnonzero(clear <= 0.0)
         ]

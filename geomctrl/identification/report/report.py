@@ -236,7 +236,7 @@ class Result(ReportNumbers, Report):
         return plain({
             "robot": e.model.robot.name,
             "log": self.training.label,
-            "verdict": self.assessment.tables(),
+            "assessment": self.assessment.tables(),
             "method": e.method,
             "processing": self.training.history,
             "condition": e.condition,

@@ -85,8 +85,8 @@ def recheck(tasks: Mapping[str, Task], lemmas: Sequence[Any], leaves: Mapping[st
     for k, lemma in enumerate(lemmas):
         if not lemma.holds(1000 + k):
             raise CheckError(f"not an identity: {lemma.claim}")
-    said = f"confirmed with python-flint: {len(tasks)} inequalities on {boxes} boxes ({cuts} evaluated)"
-    return f"{said}; {len(lemmas)} lemmas at other points"
+    message = f"confirmed with python-flint: {len(tasks)} inequalities on {boxes} boxes ({cuts} evaluated)"
+    return f"{message}; {len(lemmas)} lemmas at other points"
 
 
 class Inequality:

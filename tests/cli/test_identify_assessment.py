@@ -32,15 +32,15 @@ def identified(log, out, *arguments, status):
 
 
 def test_a_good_log_ends_with_0(logs, tmp_path):
-    assert identified(logs["good"], tmp_path, status=0).lstrip().startswith("verdict: TRUST")
+    assert identified(logs["good"], tmp_path, status=0).lstrip().startswith("assessment: TRUST")
 
 
 def test_a_turned_sign_ends_with_1_and_files_are_written(logs, tmp_path):
     said = identified(logs["sign"], tmp_path, status=1)
-    assert "verdict: NOT TO BE TRUSTED" in said
+    assert "assessment: NOT TO BE TRUSTED" in said
     assert "FATAL, sign: " in said
     assert "'joint2' has the other sign" in " ".join(said.split())
-    tables = json.loads((tmp_path / "report.json").read_text())["verdict"]
+    tables = json.loads((tmp_path / "report.json").read_text())["assessment"]
     assert (tables["status"], tables["exit_status"]) == ("distrust", 1)
     assert (tmp_path / "robot.json").exists()
 
@@ -55,13 +55,13 @@ def test_doubts_alone_end_with_3(logs, tmp_path):
     """Least squares give a physically impossible robot, and the report says so."""
     said = run(logs["good"], "--robot", "two_link", "--rotor", "yes", "--cutoff", 15, "--method", "ols", "--no-plots",
                "--out", tmp_path, status=3)  # fmt: skip
-    assert "verdict: DOUBTS" in said
+    assert "assessment: DOUBTS" in said
     assert "doubt, bodies: no body can have the parameters of " in said
 
 
 def test_what_is_ignored_is_said(logs, tmp_path):
     said = identified(logs["sign"], tmp_path, "--ignore", "all", status=0)
-    assert "verdict: TRUST: nothing was found that speaks against it (ignored: sign" in said
+    assert "assessment: TRUST: nothing was found that speaks against it (ignored: sign" in said
     assert "ignored, sign: " in said
     assert "(ignored: sign" in (tmp_path / "report.txt").read_text()
     identified(logs["sign"], tmp_path, "--ignore", "bodies", "--ignore", "drift", status=1)
@@ -74,7 +74,7 @@ def test_kinds_that_there_are_not_are_refused_before_the_fit(logs, tmp_path):
 
 
 def test_a_setup_file_can_ignore_as_well(logs, tmp_path):
-    (tmp_path / "s.toml").write_text('[verdict]\nignore = ["sign", "bodies", "prior"]\n')
+    (tmp_path / "s.toml").write_text('[assessment]\nignore = ["sign", "bodies", "prior"]\n')
     # the finding that torques are unexplained
     said = identified(logs["sign"], tmp_path, "--setup", tmp_path / "s.toml", status=1)
     assert "ignored, sign: " in said
@@ -90,7 +90,7 @@ def test_files_that_can_not_be_written_end_with_2_and_all_others_are_written(log
         said = " ".join(identified(logs[log], out, status=2).split())
         for name in ("report.json", "robot.urdf"):
             assert f"{out / name}: " in said
-        assert "verdict: " in said
+        assert "assessment: " in said
         assert {path.name for path in out.iterdir()} == {path.name for path in whole.iterdir()}
     assert "NOT TO BE TRUSTED" in (out / "report.txt").read_text()
 
@@ -98,7 +98,7 @@ def test_files_that_can_not_be_written_end_with_2_and_all_others_are_written(log
 def test_a_folder_that_can_not_be_made_ends_with_2_after_the_report(logs, tmp_path):
     (tmp_path / "out").write_text("a file")
     said = identified(logs["good"], tmp_path / "out" / "deeper", status=2)
-    assert said.lstrip().startswith("verdict: TRUST")
+    assert said.lstrip().startswith("assessment: TRUST")
     last = said.strip().splitlines()[-1]
     assert str(tmp_path / "out") in last
     assert last.startswith("geomctrl: not written: ")
