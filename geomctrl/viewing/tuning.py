@@ -160,6 +160,7 @@ class TuningPage:
             self._saved = gui.add_markdown("")
         panel.dock_right()
         panel.set_width(PANEL_WIDTH)
+        panel.expand()  # on narrow screens panels are closed sections below the sliders
 
     def _aim(self, client: Any) -> None:
         """Aim a camera, and again when the docked panels have made its picture smaller."""
@@ -249,26 +250,29 @@ class TuningPage:
         self.drawn += 1
 
     def _plot(self, title: str, outcome: Any) -> None:
-        """Draw a curve and those of the pins, up to the first time at which one of their runs has ended."""
-        pins = [(k, x.outcome.curves[title]) for k, x in enumerate(self.session.pins) if title in x.outcome.curves]
-        ys = np.stack([*(y for _, y in pins), outcome.curves[title]])
+        """Draw a curve and those of the pins, up to the first time at which one of their runs has ended.
+
+        Only data are sent to a plot: if its title or series change, the browser builds it again and may draw no line.
+        """
+        pinned = [x.outcome.curves[title] for x in self.session.pins if title in x.outcome.curves]
+        ys = np.stack([*pinned, outcome.curves[title]])
         defined = np.isfinite(ys).all(axis=0)  # the browser draws nothing at all if one number is nan
         power = _power_of_ten(ys[:, defined]) if "[" in title else 0  # ticks of the plot have three decimals
         name = title.replace("[", f"[1e{power} ") if power else title
-        data = (outcome.t[defined], *(ys[:, defined] / 10.0**power))
-        series = ({"label": "t"}, *({"label": f"pin {k + 1}", "stroke": PINS[k], "width": 1.5} for k, _ in pins),
-                  {"label": "now", "stroke": NOW, "width": 2})  # fmt: skip
-        if title in self._plots:
-            plot = self._plots[title]
-            if (plot.title, len(plot.series)) != (f"{name} over t [s]", len(series)):  # the browser builds it again
-                plot.title, plot.series = f"{name} over t [s]", series
-            plot.data = data
-            return
-        with self._curves:
-            self._plots[title] = self._server.gui.add_uplot(
-                data, series, height=160, title=f"{name} over t [s]",
-                padding=(12, 12, 0, 0), scales={"x": {"time": False}}, legend={"show": False},
-            )  # fmt: skip
+        *pins, now = ys[:, defined] / 10.0**power
+        if title not in self._plots:
+            pens = [{"label": f"pin {k + 1}", "stroke": colour, "width": 1.5} for k, colour in enumerate(PINS)]
+            with self._curves:
+                heading = self._server.gui.add_html("")
+                plot = self._server.gui.add_uplot(
+                    (outcome.t[defined], *[now] * (len(PINS) + 1)),
+                    ({"label": "t"}, *pens, {"label": "now", "stroke": NOW, "width": 2}), height=130,
+                    padding=(12, 12, 0, 0), scales={"x": {"time": False}}, legend={"show": False},
+                )  # fmt: skip
+            self._plots[title] = heading, plot
+        heading, plot = self._plots[title]
+        heading.content = f'<div style="text-align:center;font-size:0.85em">{html.escape(name)} over t [s]</div>'
+        plot.data = (outcome.t[defined], *pins, *[np.empty(0)] * (len(PINS) - len(pins)), now)
 
     def _follow(self) -> None:
         """Move sliders and labels to the setting, which another page or undo may have changed."""

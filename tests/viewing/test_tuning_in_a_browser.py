@@ -91,9 +91,14 @@ def test_a_load_is_dragged_until_the_proof_breaks_and_the_code_repeats_it(browse
     first = page.session.settings
     assert page.session.outcome.ok
     browser.wait(f"{CHARTS}.length === 3 && {CHARTS}.every(x => x.chart.scales.y.max > x.chart.scales.y.min)")
+    built = browser.run(f"{CHARTS}.map(x => x.createCount)")
+    press(browser, "pin")
     drag(browser, "mass", [0.1, 0.4, 0.7, 1.0])
     browser.wait(f"/lyapunov: VIOLATED/.test({TEXT})")
     assert page.session.wait(60)
+    browser.wait(f"{CHARTS}.every(x => x.chart.scales.x.max > x.chart.scales.x.min)")
+    assert browser.run(f"{CHARTS}.map(x => x.createCount)") == built
+    assert browser.run(f"{CHARTS}.every(x => x.chart.data[1].length === x.chart.data[5].length)")
     assert page.session.settings["load.mass"] > 0.0
     run = page.session.outcome.run
     assert run.monitors["lyapunov"].verdict == "VIOLATED"

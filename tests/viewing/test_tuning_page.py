@@ -54,6 +54,8 @@ def test_sliders_drive_the_session_and_the_page_shows_its_results(tmp_path):
         assert "lyapunov: held" in page._verdicts.content
         control = session.controls["load.mass"]
         page._sliders["load.mass"].value = 0.5
+        while session.settings["load.mass"] == 0.0:  # until viser's event loop has called back
+            time.sleep(0.01)
         assert session.wait(60)
         assert session.settings["load.mass"] == control.at(0.5)
         assert "lyapunov: VIOLATED" in page._verdicts.content
