@@ -230,7 +230,8 @@ def test_two_tabs_show_one_setting_and_closing_one_ends_nothing(browser, page):
 
 def test_a_narrow_page_shows_the_robot_and_has_no_errors(browser, page):
     browser.open(page.address, 420, 800)
-    browser.wait(f"{TEXT}.length > 10")
+    browser.wait(f"/monitors held/.test({TEXT})")
+    browser.wait(f"{CHARTS}.length === 3 && {CHARTS}.every(x => x.chart.width > 200)")  # their section is open
     time.sleep(2.0)
     assert browser.run("document.documentElement.scrollWidth") <= 420
     assert not browser.errors
