@@ -84,6 +84,7 @@ def test_python_about_contact_runs(capsys):
     assert "free" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_python_in_the_page_about_plants_runs():
     blocks = python_blocks("docs/how-to/plants.md")
     space: dict = {}

@@ -53,7 +53,7 @@ def attacked(cuda, laws, failing, lost=False, message="CUDA_ERROR_ILLEGAL_ADDRES
     cuda.log.clear()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        runs = gc.simulate_many(models.two_link(), laws, q, v, 0.132, 1e-3, 4e-3, None, options=ON_GPU)
+        runs = gc.simulate_many(models.two_link(), laws, q, v, 0.26, 1e-3, 4e-3, None, options=ON_GPU)
     return runs, [str(w.message) for w in caught]
 
 
@@ -65,7 +65,7 @@ def _ends_and_middle(numbers):
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("lost", [False, True], ids=["once", "lost"])
 def test_an_error_at_any_call_of_the_driver_loses_nothing(cuda, monkeypatch, lost):
-    monkeypatch.setattr(gpu_machine, "STEPS", 50)
+    monkeypatch.setattr(gpu_machine, "STEPS", 100)
     broken_at_load, caught = attacked(cuda, fresh_laws(), 0, lost)
     assert "CUDA_ERROR_ILLEGAL_ADDRESS: load): 4 loops run on the CPU" in caught[0]
     attacked(cuda, fresh_laws(), None)  # loads the kernel

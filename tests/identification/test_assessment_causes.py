@@ -29,6 +29,16 @@ def reported(log, model, **filtering):
     )  # fmt: skip
 
 
+def cause(log, model, kind):
+    """What is said about a cause of a kind; its likelihood, without the rest of the assessment."""
+    data = LogFilter.of(Filtering(5.0), log).filtered(log)
+    seen = evidence(data, model)
+    (said,) = [
+        x.finding.seen for x in likely_causes(seen, seen.rows, fit_rows(model, seen.rows))[0] if x.finding.kind == kind
+    ]
+    return said
+
+
 @pytest.fixture(scope="module")
 def right():
     return simulated(NAME, velocities=0.01, **OPTIONS)
@@ -100,7 +110,7 @@ def test_a_joint_whose_torques_alone_are_late_is_named(right):
     log, model = right
     tau = np.array(log.tau)
     tau[:, 1] = np.interp(log.t - 0.015, log.t, tau[:, 1])
-    said = first(reported(dataclasses.replace(log, tau=tau), model).assessment, "delay").seen
+    said = cause(dataclasses.replace(log, tau=tau), model, "delay")
     assert said.startswith("the torques of 'shoulder_lift_joint' alone lag the positions by 1")
 
 
@@ -108,7 +118,7 @@ def test_a_joint_with_another_zero_is_named_with_its_angle():
     log, model = simulated("puma560", seed=3, noise=0.003)
     q = np.array(log.q)
     q[:, 1] += 0.2
-    said = first(reported(dataclasses.replace(log, q=q), model).assessment, "zero").seen
+    said = cause(dataclasses.replace(log, q=q), model, "zero")
     degrees = float(re.search(r"^the zero of 'joint2' is (-[\d.]+) degrees", said)[1])
     assert degrees == pytest.approx(-np.rad2deg(0.2), abs=3.0)
 
@@ -176,7 +186,7 @@ def test_a_tilt_that_a_plane_does_not_show_is_noted():
 @pytest.mark.parametrize("seconds", [8.0, 20.0])
 def test_friction_that_falls_is_a_drift_in_short_logs_too(seconds):
     log, model = simulated(NAME, warming=0.6, friction=0.3, **OPTIONS | {"seconds": seconds})
-    assert "changes during the log" in first(reported(log, model).assessment, "drift").seen
+    assert "changes during the log" in cause(log, model, "drift")
 
 
 @pytest.mark.slow

@@ -79,6 +79,14 @@ def run():
 
 
 @pytest.fixture(scope="module")
+def small():
+    """A run whose page is quickly made."""
+    robot = models.two_link()
+    law = controllers.PDGravity(robot, robot.neutral())
+    return gc.simulate(robot, law, robot.neutral(), np.zeros(2), 0.05, 1e-3)
+
+
+@pytest.fixture(scope="module")
 def page(run, tmp_path_factory):
     pytest.importorskip("viser")
     return run.save_html(tmp_path_factory.mktemp("page") / "run.html", title="<Panda> & load")
@@ -99,14 +107,14 @@ def test_a_page_is_small_and_complete(run, page):
         assert (p["first"], p["last"]) == (run.t[0], run.t[-1])
 
 
-def test_runs_that_can_not_be_shown(run, tmp_path):
-    loaded = gc.Run.load(run.save(tmp_path / "run.npz"))
+def test_runs_that_can_not_be_shown(small, tmp_path):
+    loaded = gc.Run.load(small.save(tmp_path / "run.npz"))
     with pytest.raises(ArgumentError, match="loaded without a plant"):
         loaded.save_html(tmp_path / "run.html")
     with pytest.raises(ArgumentError, match="title: expected a line of text"):
-        run.save_html(tmp_path / "run.html", title=3)
+        small.save_html(tmp_path / "run.html", title=3)
     assert not (tmp_path / "run.html").exists()
-    assert "<iframe srcdoc=" in gc.Run.load(tmp_path / "run.npz", run.plant).animate()._repr_html_()
+    assert "<iframe srcdoc=" in gc.Run.load(tmp_path / "run.npz", small.plant).animate()._repr_html_()
 
 
 def test_the_page_says_what_its_colours_mean_and_frames_are_chosen(run, tmp_path):
@@ -122,20 +130,20 @@ def test_the_page_says_what_its_colours_mean_and_frames_are_chosen(run, tmp_path
         run.animate(frames="panda_link8")
 
 
-def test_a_title_is_no_template(run, tmp_path):
+def test_a_title_is_no_template(small, tmp_path):
     pytest.importorskip("viser")
-    text = run.save_html(tmp_path / "run.html", title="{{curves}} of {{nobody}}").read_text(encoding="utf-8")
+    text = small.save_html(tmp_path / "run.html", title="{{curves}} of {{nobody}}").read_text(encoding="utf-8")
     assert "<title>{{curves}} of {{nobody}}</title>" in text
     assert text.count("<svg") == 1
 
 
-def test_a_page_without_a_browser_says_where_it_is(run, monkeypatch, capsys):
+def test_a_page_without_a_browser_says_where_it_is(small, monkeypatch, capsys):
     pytest.importorskip("viser")
     monkeypatch.setattr("webbrowser.open", lambda address: False)
-    run.animate().open()
+    small.animate().open()
     address = capsys.readouterr().err.split()[-1]
     file = Path(url2pathname(urlsplit(address).path))
-    assert "<title>panda, Passivity</title>" in file.read_text(encoding="utf-8")
+    assert "<title>two_link, PDGravity</title>" in file.read_text(encoding="utf-8")
     file.unlink()
 
 
