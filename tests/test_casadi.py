@@ -121,8 +121,10 @@ def test_derivatives_are_the_analytic_ones(name):
             assert_close(ours, expected, 1e-11)
 
 
-@pytest.mark.quick(2)
-@pytest.mark.parametrize("name", ["quadrotor", "satellite", "coupled and floating", "three_spheres", "random"])
+@pytest.mark.parametrize(
+    "name",
+    ["quadrotor", "satellite", pytest.param("three_spheres", marks=pytest.mark.slow), "random", "coupled and floating"],
+)
 def test_derivatives_along_velocities_of_joints_with_a_pose(name):
     robot = ROBOTS[name]()
     q, v, a, _ = state(robot)

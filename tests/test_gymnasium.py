@@ -95,7 +95,8 @@ def test_multi_dof_joints_move_on_their_group():
     np.testing.assert_allclose(observation[12 + 6 : 12 + 12], e, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("law", [None, controllers.PDGravity(TWO_LINK, [0.3, -0.2], kp=30.0, kd=5.0), Memory()])
+@pytest.mark.quick(2)
+@pytest.mark.parametrize("law", [None, Memory(), controllers.PDGravity(TWO_LINK, [0.3, -0.2], kp=30.0, kd=5.0)])
 def test_episodes_side_by_side_are_those_of_single_environments(law):
     """With random states and payloads, ends at different times and resets in the next step."""
     options = EnvironmentOptions(torque_limit=5.0, terminated=lambda x: np.abs(x.error).max(axis=-1) > 0.6)

@@ -31,6 +31,7 @@ def test_shift_rule_is_exact_up_to_the_second_harmonic():
 CROWDED = Surroundings(floor=0.2, keep_out=[(0.3, -0.5, 0.0, 0.8, 0.5, 0.6)], clearance=0.01)
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("make", "objective", "surroundings"),
     [
