@@ -231,7 +231,8 @@ def test_the_first_state_without_a_result_is_named():
         assert many(q, q, q)[1] == k
 
 
-def test_a_thread_of_little_stack_is_enough(compiled_terms):
+@pytest.mark.usefixtures("compiled_terms")
+def test_a_thread_of_little_stack_is_enough():
     """The mass matrix of sixty pendulums has few operations and many numbers, so numba's loops are used.
 
     Too little stack would end this process.
