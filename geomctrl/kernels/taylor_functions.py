@@ -127,7 +127,7 @@ def concave_line(op, lo, hi):
     The function less the line is least at an end and largest where its derivative is the slope: the chord's.
     """
     slope = offset = distance = math.nan
-    if op == SQRT and lo >= 0.0:
+    if op == SQRT and 0.0 <= lo <= hi:
         first = math.sqrt(lo)
         last = math.sqrt(hi)
         if hi <= TINY:
@@ -221,7 +221,7 @@ def reciprocal(form, a, lo, hi, w, m, m2):
     y = 1.0 / c
     value, slope, bend = y, -y * y, y * y * y
     rest = UP * r * r * r * abs(bend) / low if low > 0.0 else math.nan
-    if low > 0.0:
+    if low > 0.0 and lo <= hi:
         high = hi if lo > 0.0 else -lo
         line = -1.0 / low / high
         largest = max(1.0 / low - line * low, 1.0 / high - line * high)

@@ -80,13 +80,13 @@ def function_range(op, lo, hi):
         return max(below(math.tanh(lo)), -1.0), min(above(math.tanh(hi)), 1.0)
     if op == ATAN:
         return below(math.atan(lo)), above(math.atan(hi))
-    if op == SQRT and lo >= 0.0:
+    if op == SQRT and 0.0 <= lo <= hi:
         return max(below(math.sqrt(lo)), 0.0), above(math.sqrt(hi))
-    if op == LOG and lo > 0.0:
+    if op == LOG and 0.0 < lo <= hi:
         return below(math.log(lo)), above(math.log(hi))
-    if op == ASIN and lo >= -1.0 and hi <= 1.0:
+    if op == ASIN and -1.0 <= lo <= hi <= 1.0:
         return below(math.asin(lo)), above(math.asin(hi))
-    if op == ACOS and lo >= -1.0 and hi <= 1.0:
+    if op == ACOS and -1.0 <= lo <= hi <= 1.0:
         return max(below(math.acos(hi)), 0.0), above(math.acos(lo))
     return -math.inf, math.inf
 

@@ -168,7 +168,11 @@ SQUARES = {
     ),
     "reciprocal": (lambda x, y: div(y, add(_square(x), 0.25)), lambda a, b: b / (a * a + mpmath.mpf("0.25"))),
     "negative reciprocal": (
-        lambda x, y: div(1.0, sub(mul(neg(x), x), 0.25)), lambda a, b: -1 / (a * a + mpmath.mpf("0.25"))
+        lambda x, y: div(1.0, sub(mul(div(x, -2.0), x), 0.25)), lambda a, b: -1 / (a * a / 2 + mpmath.mpf("0.25"))
+    ),
+    "logarithm of a choice": (
+        lambda x, y: unary("log", where(compare("lt", x, 0.0), unary("exp", x), add(_square(y), 1.0))),
+        lambda a, b: a if a < 0 else mpmath.log(b * b + 1),
     ),
     "unit vector": (
         lambda x, y: div(x, binary("max", unary("sqrt", add(_square(x), _square(y))), 0.25)),
