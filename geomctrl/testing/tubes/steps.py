@@ -37,6 +37,7 @@ MAX_SPARE = 256  # symbols of errors within a law
 INFLATION = 1.2  # of the a priori enclosure per iteration
 MIN_STEP_RATIO = 2.0**-16  # shortest step relative to the duration
 MAX_GROWTH = 1e3  # of the widths, relative to the initial ones and to 1: the enclosure has blown up
+NEGLIGIBLE = 1e-3  # error of a step without Taylor series, relative to the widths
 WORTHWHILE = 0.8  # error of two half steps relative to that of one step
 STEP_TOLERANCE = 1e-4  # remainder of a step relative to the widths of the set, per step
 
@@ -316,14 +317,21 @@ class Enclosure:
             lo, hi = bounds(last)
             start = 0.5 * lo + 0.5 * hi
             rest = (0.5 * (hi - lo) + EPS * (np.abs(lo) + np.abs(hi))) * UP + LEAST
-            total, err = self._horner(c[:n], K, h, start, rest)
-            return total, err, E, float((h ** (K + 1) * rest / width).max()) / STEP_TOLERANCE
+            error = float((h ** (K + 1) * rest / width).max())
+            if error <= STEP_TOLERANCE or error <= float((G / width).max()):  # large near a root of zero
+                total, err = self._horner(c[:n], K, h, start, rest)
+                return total, err, E, error / STEP_TOLERANCE
         total, err = self._horner(c[:n], 2, h, np.zeros(n), np.zeros(n))
         err = (err + G) * UP
         return total, err, E, self._excess(c, h, G / width)
 
     def _excess(self, c: np.ndarray, h: float, error: np.ndarray) -> float:
-        """A number above 1 if two steps of h / 2 have a clearly smaller error than one without a Taylor series."""
+        """A number above 1 if two steps of h / 2 have a clearly smaller error than one without a Taylor series.
+
+        error: of this step, relative to the widths.
+        """
+        if error.max() < NEGLIGIBLE:
+            return 0.0
         half = self._a_priori(c, 0.5 * h)
         if half is None:
             return 0.0
