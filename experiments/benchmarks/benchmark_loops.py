@@ -162,7 +162,7 @@ def loops_in_threads(loops: int, t_end: float, threads: int = 1) -> float:
 
 def many(loops: int, t_end: float, repeat: int) -> None:
     print(f"\n{loops} loops of {t_end:g} s, random payloads and gains, default monitors, ends stored")
-    times = dict.fromkeys(("one thread", "two threads", "one process", "two processes"), np.inf)
+    times: dict[str, float] = dict.fromkeys(("one thread", "two threads", "one process", "two processes"), np.inf)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
 
         def in_processes(count: int) -> float:

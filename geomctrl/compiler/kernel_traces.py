@@ -117,11 +117,11 @@ def structure(model: np.ndarray) -> np.ndarray:
     bodies = tree.body_records(rest)
     bodies[:, tree.J : tree.S] = 0.0
     bodies[:, tree.ARMATURE] = bodies[:, tree.ARMATURE] != 0.0
-    return _structure(rest.tobytes())
+    return _pattern(rest.tobytes())
 
 
 @functools.lru_cache(maxsize=256)
-def _structure(numbers: bytes) -> np.ndarray:
+def _pattern(numbers: bytes) -> np.ndarray:
     model = np.frombuffer(numbers)
     rows = model.reshape(-1, tree.WIDTH)
     whole = np.zeros(rows.shape, bool)

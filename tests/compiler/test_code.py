@@ -17,7 +17,7 @@ from geomctrl import Body, Joint, Robot, caches, inertia, models, se3
 from geomctrl.compiler import code, kernel_traces
 from geomctrl.compiler.code import Code
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.kernels import articulated_bodies, composite_bodies, newton_euler, regressor
+from geomctrl.kernels import articulated_bodies, composite_bodies, newton_euler, regressor, tree
 from geomctrl.kernels.algorithms import LONG_CHAIN
 from geomctrl.papers import factored
 from geomctrl.testing import random_robot, robots
@@ -409,3 +409,24 @@ def test_stretches_are_short_where_many_numbers_are_stored():
     assert sorted(at for nodes in plan.stretches for at in nodes) == [
         at for at in created.graph.needed(created.ends) if plan.is_operation(at)
     ]
+
+
+def test_robots_that_differ_only_in_inertias_share_their_pattern():
+    """Its inputs are the inertial parameters and the placements; another joint or another zero is another pattern."""
+    robot = models.panda()
+    pattern = kernel_traces.structure(robot._model)
+    with pytest.raises(ValueError, match="read-only"):
+        pattern[0] = 1.0
+    for same in (robot.with_payload(2.0, (0.0, 0.0, 0.1)), robot.with_parameters(1.1 * robot.parameters)):
+        assert kernel_traces.structure(same._model) is pattern
+    rows = tree.body_records(pattern)
+    assert np.isnan(rows[:, tree.J : tree.S]).all()
+    known = ~np.isnan(pattern)
+    np.testing.assert_allclose(pattern[known], robot._model[known], rtol=0.0, atol=1e-12)
+    armature = np.arange(1.0, 1.0 + robot.nv)
+    heavy, light = robot.with_armature(armature), robot.with_armature(2.0 * armature)
+    assert kernel_traces.structure(heavy._model) is kernel_traces.structure(light._model) is not pattern
+    without_one = kernel_traces.structure(robot.with_armature(armature * (armature > 1.0))._model)
+    differing = np.isnan(kernel_traces.structure(heavy._model)) != np.isnan(without_one)
+    assert differing.sum() == 1
+    assert differing.reshape(-1, tree.WIDTH)[0, tree.ARMATURE]

@@ -44,6 +44,22 @@ def test_with_parameters_checks_them():
     assert (robot.with_parameters(-pi, physical=False).parameters == -pi).all()
 
 
+@pytest.mark.parametrize("factor", [0.1, 0.999, 1.0, 1.001, 3.0])
+def test_with_parameters_refuses_bodies_beyond_the_triangle_inequality(factor):
+    """In any frame, up to equality, which thin plates have, and whatever the other bodies are."""
+    rng, robot = np.random.default_rng(0), models.panda()
+    for _ in range(10):
+        a, b = rng.uniform(0.01, 0.1, 2)
+        plate = inertia.from_com(2.0, [0.0, 0.0, 0.0], np.diag([a, b, max(factor * (a + b), abs(a - b))]))
+        pi, k = robot.parameters.copy(), rng.integers(robot.nbodies)
+        pi[k] = inertia.transform(se3.exp(rng.normal(size=6)), plate)
+        if factor <= 1.0:
+            np.testing.assert_array_equal(robot.with_parameters(pi).parameters, pi)
+        else:
+            with pytest.raises(InertiaError, match=f"body '{robot.body_names[k]}': triangle inequality"):
+                robot.with_parameters(pi)
+
+
 def test_with_payload_adds_a_rigid_load():
     robot = models.panda()
     q, v, a = np.random.default_rng(0).normal(size=(3, 7))
