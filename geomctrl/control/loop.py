@@ -20,8 +20,8 @@ from geomctrl.tracing.untraceable import UntraceableError
 
 from .compiled.choice import say
 from .compiled.contents import Snapshot
-from .compiled.object_kinds import REPLACEMENTS
 from .compiled.law_use import used_by_this_thread
+from .compiled.object_kinds import REPLACEMENTS
 from .contracts import Controller
 from .loop_runner import LONGER_CHUNKS, Case, LoopRunner, in_a_loop
 from .monitors import Monitor

@@ -86,7 +86,7 @@ class ExternalState:
         self._owners: dict[int, Any] = {}  # classes and modules
         self._libraries: dict[int, types.ModuleType] = {}
         self._known: dict[int, frozenset[str]] = {}  # names in the owners before the first call
-        self._package_classes: dict[int, type] = {}
+        self._package_classes: set[int] = set()  # whose attributes are in _attributes
         self._constructed: set[int] = set()  # classes that code reaches itself, and their bases
         self._visited: set[tuple[int, str]] = set()
         self._copied_functions = set(map(id, copied))
@@ -144,10 +144,6 @@ class ExternalState:
 
     def _more(self) -> bool:
         """Visit attributes of classes and modules that visited code names; return False if there are no new ones."""
-        if not self._owners and not self._libraries:
-            return False
-        for cls in self._package_classes.values():  # may call any of their attributes
-            self._attributes |= names_in_class(cls, len(vars(cls)), object_kinds.NOT_READ) - {*CONSTRUCTORS}
         anything = not self._attributes.isdisjoint(DYNAMIC_LOOKUPS)
         todo = [
             (owner, name)
@@ -319,8 +315,9 @@ class ExternalState:
         for cls in mro:
             if id(cls) in self._package_classes:
                 continue
-            if cls.__module__.startswith("geomctrl."):
-                self._package_classes[id(cls)] = cls
+            if cls.__module__.startswith("geomctrl."):  # a class of the package may call any of its attributes
+                self._package_classes.add(id(cls))
+                self._attributes |= names_in_class(cls, len(vars(cls)), object_kinds.NOT_READ) - {*CONSTRUCTORS}
             elif id(cls) not in self._known and is_own_class(cls):
                 if "__del__" in vars(cls):
                     raise UntraceableError(f"{cls.__name__} has __del__, which copies of its objects would call too")
