@@ -191,6 +191,9 @@ def test_objects_that_raise_have_no_end_or_overflow(check, make):
 def test_names_that_can_not_be_compared():
     with pytest.raises(ArgumentError, match=r"^form: expected one of"):
         ROBOT.terms(ZERO, ZERO, RaisingText("adjoint"))
+    assert gc.integrators.Adaptive(np.str_("MK54")).method == gc.integrators.Adaptive("MK54").method
+    with pytest.raises(GeomctrlError, match=r"^method: expected a Tableau or one of"):
+        gc.integrators.Adaptive(RaisingText("other"))
     for find in (ROBOT.frame, ROBOT.joint):
         with pytest.raises(GeomctrlError, match="named 'tip'"):
             find(RaisingText("tip"))

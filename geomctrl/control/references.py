@@ -246,7 +246,10 @@ class Spline(_Motion):
         super().__init__(robot, one_configuration(robot, "waypoints[0]", q[0]), difference(robot, q[:-1], q[1:]))
         steps = np.tril(np.ones((len(q), len(q) - 1)), -1)
         rest = [(1, np.zeros(len(q) - 1)), (2, np.zeros(len(q) - 1))]
-        spline = make_interp_spline(t, steps, k=5, bc_type=(rest, rest))
+        try:
+            spline = make_interp_spline(t, steps, k=5, bc_type=(rest, rest))
+        except np.linalg.LinAlgError:
+            raise ArgumentError(f"times: expected intervals of comparable length [s], got {shown(times)}") from None
         self.knots, n = t, len(q) - 1
         # (m, 6, 3, m - 1): Taylor coefficients of s, s' and s'' about each waypoint, highest power first
         self.pieces = np.zeros((len(q), 6, 3, n))

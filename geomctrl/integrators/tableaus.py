@@ -161,6 +161,7 @@ def method(name: str | Tableau, argument: str = "method") -> Tableau:
     """
     if isinstance(name, Tableau):
         return name
+    name = str(name) if isinstance(name, str) else name  # a subclass may compare in its own way
     if not isinstance(name, str) or name not in REGISTRY:
         near = difflib.get_close_matches(name.upper(), REGISTRY, n=3) if isinstance(name, str) else []
         hint = f"; did you mean {' or '.join(near)}?" if near else ""

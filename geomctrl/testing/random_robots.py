@@ -67,7 +67,8 @@ def random_joint(rng: np.random.Generator, kind: str, aligned: bool = False, **o
 
 def known_kinds(kinds: Sequence[str]) -> list[str]:
     """`kinds` as a list. Raises ArgumentError for an unknown kind."""
-    valid = not isinstance(kinds, str) and isinstance(kinds, Sequence | np.ndarray)
+    valid = np.ndim(kinds) == 1 if isinstance(kinds, np.ndarray) else isinstance(kinds, Sequence)
+    valid = valid and not isinstance(kinds, str)
     if not valid or not all(isinstance(k, str) and k in KINDS for k in kinds):
         raise ArgumentError(f"kinds: expected some of {', '.join(map(repr, KINDS))}, got {shown(kinds)}")
     return [str(k) for k in kinds]

@@ -29,7 +29,7 @@ def taken_in(R: Any, d: Any, rows: Any, y: Any) -> tuple[Any, Any, Any]:
     stack = np.zeros((len(R) + len(rows), n + 1))
     stack[: len(R), :n], stack[: len(R), n], stack[len(R) :, :n], stack[len(R) :, n] = R, d, rows, y
     T = triangle(np.asfortranarray(stack))
-    left = float(T[n, n]) ** 2 if len(T) > n else 0.0
+    left = float(T[n, n] * T[n, n]) if len(T) > n else 0.0
     T = np.vstack((T[:n], np.zeros((max(n - len(T), 0), n + 1))))
     T[np.diag(T[:, :n]) < 0.0] *= -1.0
     return T[:, :n], T[:, n], left
