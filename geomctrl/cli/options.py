@@ -60,11 +60,16 @@ def ranges(help: str) -> Parameter:
     return option(as_ranges, help, metavar="NUMBERS")
 
 
-def pairs(help: str, *, name: str, metavar: str = "FIELD=NAME") -> Parameter:
-    """A repeated option FIELD=NAME or FIELD=NAME,NAME,..., of type list[Any], whose value becomes a dictionary."""
+def pairs(
+    help: str, *, name: str, metavar: str = "FIELD=NAME", convert: Callable[[str], Any] | None = None
+) -> Parameter:
+    """A repeated option FIELD=NAME or FIELD=NAME,NAME,..., of type list[Any], whose value becomes a dictionary.
+
+    convert: makes the text after = a value, and raises ValueError.
+    """
     return Parameter(
         name=name, help=help, metavar=metavar, n_tokens=1, negative="", show_default=False,
-        converter=lambda _type, tokens: _as_pairs(tokens),
+        converter=lambda _type, tokens: _as_pairs(tokens, metavar, convert or _as_word),
     )  # fmt: skip
 
 
@@ -137,17 +142,33 @@ def _as_matrix(text: str) -> Any:
         raise ValueError(expected) from None
 
 
-def _as_pairs(tokens: Sequence[Token]) -> dict[str, Any]:
+def _as_pairs(tokens: Sequence[Token], metavar: str, convert: Callable[[str], Any]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for token in tokens:
-        field, equals, value = token.value.partition("=")
-        values = as_names(value)
-        if not equals or not values:
-            raise ValueError(f"expected FIELD=NAME, got {token.value!r}")
+        field, equals, text = token.value.partition("=")
+        try:
+            value = convert(text)
+        except ValueError:
+            equals, value = "", None
+        if not equals:
+            raise ValueError(f"expected {metavar}, got {token.value!r}")
         if field.strip() in out:
             raise ValueError(f"{field.strip()!r} is given twice")
-        out[field.strip()] = values if len(values) > 1 else values[0]
+        out[field.strip()] = value
     return out
+
+
+def _as_word(text: str) -> str | list[str]:
+    words = as_names(text)
+    if not words:
+        raise ValueError("expected a name")
+    return words if len(words) > 1 else words[0]
+
+
+def as_limits(text: str) -> tuple[float, float]:
+    """Parse LOW:HIGH."""
+    low, high = map(float, text.split(":"))
+    return low, high
 
 
 # --- robots --------------------------------------------------------------------------------------------------------

@@ -8,17 +8,19 @@ code, a sweep around the setting and C code of the law to --out. It needs the ex
 
 - `geomctrl tune panda --controller slotine-li`
 
+- `geomctrl tune two_link --controller passivity --range law.K=0.1:10 --range load.mass=0:2`
+
 - `geomctrl tune panda --controller my.py:Law --friction --settings out/tune/settings.toml`
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter, validators
 
-from .options import MODEL_HELP, CheckedUrdfOptions
+from .options import MODEL_HELP, CheckedUrdfOptions, as_limits, pairs
 from .scenario import Scenario, ScenarioOptions
 from .terminal import FAILED, compiling, print_error, stdout_console
 
@@ -31,6 +33,16 @@ def tune(
     settings: Annotated[
         Path | None, Parameter(metavar="FILE", help="TOML file that the page saved, as the first setting.")
     ] = None,
+    ranges: Annotated[
+        list[Any],
+        pairs(
+            "Range of a slider, by the name of its control: law.K=0.1:10 [default: a decade to both sides of a positive"
+            " value]. Repeat.",
+            name="--range",
+            metavar="NAME=LOW:HIGH",
+            convert=as_limits,
+        ),
+    ] = (),  # pyright: ignore[reportArgumentType]
     out: Annotated[Path, Parameter(help="Folder for what the page saves.")] = Path("out/tune"),
     port: Annotated[
         int, Parameter(help="Port of the page, or the next free one.", validator=validators.Number(gte=0, lte=65535))
@@ -47,8 +59,9 @@ def tune(
             case = Scenario.make(urdf.load(robot), scenario)
             o = case.options
             page = open_page(
-                case.plant, case.controller, o.seconds, o.dt, o.control_dt, start=(case.q0, case.v0), out=out, port=port
-            )
+                case.plant, case.controller, o.seconds, o.dt, o.control_dt, start=(case.q0, case.v0),
+                ranges=dict(ranges), out=out, port=port,
+            )  # fmt: skip
             if settings is not None:
                 page.session.apply(read_settings(page.session.controls, settings))
     except ImportError as error:

@@ -63,7 +63,12 @@ class PythonCode:
             )
         else:
             self.lines.append(f"{name} = {expression}")
-        self.lines += [f"{name}.{attribute} = {self.value(attribute, y)}" for attribute, y in later.items()]
+        for attribute, y in later.items():
+            value = self.value(attribute, y)
+            line = (
+                f"{name}.{attribute} = {value}" if _is_name(attribute) else f"setattr({name}, {attribute!r}, {value})"
+            )
+            self.lines.append(line)
         return name
 
     def value(self, name: str, x: Any) -> str:
@@ -108,7 +113,7 @@ class PythonCode:
             kinds = None if parameter is None else parameter.kind
             positional = kinds in POSITIONAL or (name in ("robot", "reference") and not any("=" in p for p in parts))
             text = f"*{text}" if kinds is inspect.Parameter.VAR_POSITIONAL else text
-            parts.append(text if positional else f"{name}={text}")
+            parts.append(text if positional else f"{name}={text}" if _is_name(name) else f"**{{{name!r}: {text}}}")
         line = f"{kind}({', '.join(parts)})"
         return line if len(line) < WIDTH else f"{kind}(\n    " + ",\n    ".join(parts) + ",\n)", {
             name: call.attributes[name] for name in call.later
@@ -157,6 +162,11 @@ class PythonCode:
         name = re.sub(r"\W+", "_", name.replace("<locals>.", "").replace("<lambda>", "function"))
         self.missing[name] = f"a {'class' if isinstance(x, type) else 'function'} of your own code"
         return name
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text can be the name of an argument or an attribute in source code."""
+    return text.isidentifier() and not keyword.iskeyword(text)
 
 
 def _singular(name: str, x: Any) -> str:

@@ -141,6 +141,10 @@ class TuningPage:
         with panel.add_tab("edges"):
             self._x = gui.add_dropdown("control", keys)
             self._y = gui.add_dropdown("and", keys, initial_value=keys[min(1, len(keys) - 1)])
+            self._range = gui.add_text("range", "", hint="of the control: low:high")
+            self._x.on_update(lambda _: self._show_range())
+            self._show_range()
+            gui.add_button("set range").on_click(lambda _: self._set_range())
             self._search = gui.add_button_group("find", ("edge", "map"))
             self._search.on_click(lambda event: self._find(event.target.value))
             self._message, self._map = gui.add_markdown(""), gui.add_folder("map")
@@ -199,6 +203,25 @@ class TuningPage:
             )
             self._server.gui.add_button("close").on_click(lambda _: modal.close())
 
+    def _show_range(self) -> None:
+        control = self.session.controls[self._x.value]
+        self._range.value = f"{control.low:.6g}:{control.high:.6g}"
+
+    def _set_range(self) -> None:
+        key, text = self._x.value, self._range.value
+        try:
+            limits: Any = [float(x) for x in text.split(":")]
+        except ValueError:
+            limits = text
+        try:
+            self.session.set_range(key, limits)
+        except GeomctrlError as error:
+            self._message.content = _escaped(str(error))
+            return
+        with self._lock, self._server.atomic(), self._folders[key]:
+            self._message.content = _escaped(f"{key} ranges from {limits[0]:.6g} to {limits[1]:.6g}")
+            self._add_slider(self.session.controls[key], self._folders[key])
+
     def _find(self, kind: str) -> None:
         self._message.content = "searching; a change of the setting ends the search"
         try:
@@ -255,24 +278,31 @@ class TuningPage:
         Only data are sent to a plot: if its title or series change, the browser builds it again and may draw no line.
         """
         pinned = [x.outcome.curves[title] for x in self.session.pins if title in x.outcome.curves]
-        ys = np.stack([*pinned, outcome.curves[title]])
+        ys = np.stack([*pinned, outcome.curves[title], outcome.promised.get(title, outcome.curves[title])])
         defined = np.isfinite(ys).all(axis=0)  # the browser draws nothing at all if one number is nan
         power = _power_of_ten(ys[:, defined]) if "[" in title else 0  # ticks of the plot have three decimals
         name = title.replace("[", f"[1e{power} ") if power else title
-        *pins, now = ys[:, defined] / 10.0**power
+        *pins, now, promised = ys[:, defined] / 10.0**power
         if title not in self._plots:
             pens = [{"label": f"pin {k + 1}", "stroke": colour, "width": 1.5} for k, colour in enumerate(PINS)]
+            series = [
+                {"label": "now", "stroke": NOW, "width": 2},
+                {"label": "promised", "stroke": "#222", "dash": [6, 4]},
+            ]
             with self._curves:
                 heading = self._server.gui.add_html("")
                 plot = self._server.gui.add_uplot(
-                    (outcome.t[defined], *[now] * (len(PINS) + 1)),
-                    ({"label": "t"}, *pens, {"label": "now", "stroke": NOW, "width": 2}), height=130,
+                    (outcome.t[defined], *[now] * (len(PINS) + 2)), ({"label": "t"}, *pens, *series), height=130,
                     padding=(12, 12, 0, 0), scales={"x": {"time": False}}, legend={"show": False},
                 )  # fmt: skip
             self._plots[title] = heading, plot
         heading, plot = self._plots[title]
+        if title in outcome.promised:
+            name += ", promised bound dashed,"
+        else:
+            promised = np.empty(0)
         heading.content = f'<div style="text-align:center;font-size:0.85em">{html.escape(name)} over t [s]</div>'
-        plot.data = (outcome.t[defined], *pins, *[np.empty(0)] * (len(PINS) - len(pins)), now)
+        plot.data = (outcome.t[defined], *pins, *[np.empty(0)] * (len(PINS) - len(pins)), now, promised)
 
     def _follow(self) -> None:
         """Move sliders and labels to the setting, which another page or undo may have changed."""

@@ -251,6 +251,21 @@ def test_python_code_repeats_a_run_bit_for_bit():
     assert same([first.q, first.z, first.applied], [second.q, second.z, second.applied])
 
 
+class Empty:
+    """Its attributes are set from outside."""
+
+
+def test_python_code_sets_what_no_name_can_be_written_for():
+    x, values = Empty(), {"a.b": 1.5, "lambda": 2.0, "k": 3.0}
+    x.__dict__.update(values)
+    code, names = PythonCode(), {}
+    code.define("x", x)
+    code.define("partial", functools.partial(dict, **values))
+    exec(code.text, names)
+    assert not code.missing
+    assert vars(names["x"]) == names["partial"]() == values
+
+
 def test_python_code_names_what_it_can_not_define():
     class Law:
         def __init__(self, robot):

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from mechanism.parts import Z, body
 from simulation_options import IN_PYTHON
 
 import geomctrl as gc
@@ -15,8 +16,8 @@ from geomctrl import actuators, controllers, models, references, sensors
 from geomctrl.control.compiled import choice
 from geomctrl.control.hand_tuning import outcomes, saving
 from geomctrl.control.hand_tuning.controls import Control, Controls, guessed_range
-from geomctrl.control.hand_tuning.edges import find_edge, map_region
-from geomctrl.control.hand_tuning.outcomes import Outcome, outcome_of
+from geomctrl.control.hand_tuning.edges import Edge, find_edge, map_region
+from geomctrl.control.hand_tuning.outcomes import V_RATE, Outcome, lyapunov_rates, outcome_of
 from geomctrl.control.hand_tuning.session import MAX_PINS, Session
 
 ROBOT = models.two_link()
@@ -66,7 +67,9 @@ def test_ranges_are_guessed_from_values_and_can_be_set():
     assert [control.at(p) for p in (0.0, 0.5, 1.0)] == [0.5, 5.0, 50.0]
     assert [control.at(p) for p in (-5.0, -1e308, 5.0, 1e308, np.inf)] == [0.5, 0.5, 50.0, 50.0, 50.0]
     assert control.position(control.at(0.25)) == pytest.approx(0.25, abs=1e-5)
-    with pytest.raises(gc.NameNotFoundError, match=r"law\.k"):
+    beyond = controls_of(ranges={"law.Lambda": (10.0, 50.0)})["law.Lambda"]
+    assert [beyond.at(p) for p in (0.0, 1.0)] == [10.0, 50.0]  # although the value is 5
+    with pytest.raises(gc.NameNotFoundError, match=r"ranges: .*law\.k"):
         controls_of(ranges={"law.k": (1.0, 2.0)})
     with pytest.raises(gc.ArgumentError, match="low < high"):
         controls_of(ranges={"law.Lambda": (2.0, 1.0)})
@@ -183,6 +186,30 @@ def test_history_joins_a_drag_and_undo_returns(session, monkeypatch):
     assert not session.undo()
     with pytest.raises(gc.NameNotFoundError, match="known"):
         session.change("law.nothing", 1.0)
+
+
+def test_two_controls_that_are_dragged_at_once_are_two_steps_of_the_history(session):
+    start = session.settings
+    for k in range(5):
+        session.change("law.Lambda", 6.0 + k)
+        session.change("load.mass", 0.1 + k)
+    assert session.undo()
+    assert session.undo()
+    assert session.settings == start
+    session.change("law.Lambda", 6.0)
+    assert session.undo()  # a change after undo is a new step
+    assert session.settings == start
+
+
+def test_a_new_range_forgets_the_edge(session):
+    session.edges["law.Lambda"] = session.edges["law.K"] = Edge("law.Lambda", 7.0, 8.0, 3)
+    with pytest.raises(gc.ArgumentError, match=r"range: law\.Lambda"):
+        session.set_range("law.Lambda", (3.0, 1.0))
+    assert session.edges.keys() == {"law.Lambda", "law.K"}
+    session.set_range("law.Lambda", (-3.0, 9.0))
+    assert session.edges.keys() == {"law.K"}
+    assert session.controls["law.Lambda"].at(0.5) == 3.0
+    assert session.settings["law.Lambda"] == 5.0
 
 
 def test_the_last_setting_is_computed_and_a_refused_one_is_reported(session):
@@ -380,6 +407,54 @@ def test_the_edge_is_where_the_promise_becomes_false():
     assert (region.verdicts[:3] == expected).all()
 
 
+class Claiming(Damped):
+    """The same law with a proof that claims more, and allows some growth."""
+
+    def __init__(self, gain, excess, allowed):
+        super().__init__(gain)
+        self.excess, self.allowed = excess, allowed
+
+    def lyapunov(self, t, q, v, z, plant):
+        value, rate = super().lyapunov(t, q, v, z, plant)
+        return gc.Lyapunov(value, rate - self.excess * v.dot(v))
+
+    def allowance(self, plant):
+        return self.allowed * plant.robot.parameters[0, 0]
+
+
+def test_the_rate_of_v_is_drawn_with_its_promised_bound():
+    heavy = ROBOT.with_parameters(2.0 * ROBOT.parameters)
+    plant = gc.Plant(ROBOT, changes=[(0.1505, heavy)])
+    mass, start = ROBOT.parameters[0, 0], (np.array([0.3, 0.5]), np.array([1.0, -2.0]))
+    controls = Controls(plant, Claiming(0.5, 2.0, 0.3), 0.3, 1e-3, start=start)
+    outcome = outcome_of(controls.loop(controls.settings))
+    run = outcome.run
+    t, rate, bound = lyapunov_rates(run, outcome.loop.controller)
+    dissipated = np.interp(t, run.t, (run.v**2).sum(axis=1))  # V' of a gain of 1 N m s/rad
+    allowed = np.where(t < 0.1505, 0.3 * mass, 0.6 * mass)
+    jump = np.isnan(rate)
+    assert jump.sum() == 1
+    assert abs(t[jump][0] - 0.1505) < 1e-3
+    np.testing.assert_allclose(rate[~jump], -1.5 * dissipated[~jump], rtol=0.01, atol=0.01)
+    np.testing.assert_allclose(bound[~jump], (allowed - 3.5 * dissipated)[~jump], rtol=0.05, atol=0.05)
+    assert (rate > bound)[~jump].any()
+    drawn = np.isfinite(outcome.curves[V_RATE])
+    assert drawn.sum() > 490
+    worst = max(abs(outcome.promised[V_RATE][drawn] - np.interp(outcome.t[drawn], t[~jump], bound[~jump])))
+    assert worst < 0.02 * np.ptp(bound[~jump])
+
+
+def test_a_pose_of_a_configuration_has_no_controls():
+    """Its twelve numbers hold a rotation, and any other value of one would be refused."""
+    robot = gc.Robot.build([body("puck", None, gc.Joint.planar(Z)), body("arm", "puck")], name="mixed")
+    motion = references.Sinusoids(robot, robot.neutral(), 0.2, 0.5)
+    law = controllers.Passivity(robot, motion, Lambda=5.0, K=20.0)
+    controls = Controls(robot, law, 0.05, 1e-3)
+    assert [key for key in controls.by_key if "q0" in key] == [f"law.reference.q0[{robot.nq - 1}]"]
+    for key, control in controls.by_key.items():
+        controls.loop(controls.settings | {key: control.at(0.6)})  # no value is refused
+
+
 def test_saved_settings_and_code_repeat_the_run(session, tmp_path):
     session.start()
     session.apply({"law.K": 1.7, "load.mass": 0.3, "plant.friction.viscous": 0.1})
@@ -410,6 +485,22 @@ def test_code_of_a_loop_that_fails_repeats_the_run_up_to_there(session, tmp_path
     exec(session.save("loop.py", tmp_path).read_text(), names)
     assert names["run"].reason == first.reason
     assert names["run"].q.tobytes() == first.q.tobytes()
+
+
+def test_code_of_an_elastic_loop_that_fails_is_compiled_like_the_run():
+    """An unstable loop amplifies rounding, so that Python and compiled code differ."""
+    plant = gc.Plant(ROBOT, actuators=[actuators.SeriesElasticity(2000.0, 0.1, damping=1.0)])
+    session = Session(controls_of(plant))
+    session.start()
+    try:
+        session.apply({"law.K": 10.0})
+        assert session.wait()
+        first, names = session.outcome.run, {}
+        exec(session.code(), names)
+        assert not first.success
+        assert names["run"].q.tobytes() == first.q.tobytes()
+    finally:
+        session.close()
 
 
 @pytest.mark.parametrize("key", ["law.K", "law.K[0]", "plant.friction.viscous", "load.mass", "load.centre[1]"])

@@ -90,7 +90,7 @@ def test_a_load_is_dragged_until_the_proof_breaks_and_the_code_repeats_it(browse
     browser.wait(f"/lyapunov: held/.test({TEXT})")
     first = page.session.settings
     assert page.session.outcome.ok
-    browser.wait(f"{CHARTS}.length === 3 && {CHARTS}.every(x => x.chart.scales.y.max > x.chart.scales.y.min)")
+    browser.wait(f"{CHARTS}.length === 4 && {CHARTS}.every(x => x.chart.scales.y.max > x.chart.scales.y.min)")
     built = browser.run(f"{CHARTS}.map(x => x.createCount)")
     press(browser, "pin")
     drag(browser, "mass", [0.1, 0.4, 0.7, 1.0])
@@ -177,7 +177,7 @@ def test_latency_from_slider_to_curves_is_reported(browser, tmp_path, monkeypatc
         script = browser.call("Page.addScriptToEvaluateOnNewDocument", source=SCRIPT)["identifier"]
         browser.open(page.address, 1300, 900)
         browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
-        browser.wait(f"/lyapunov: held/.test({TEXT}) && {CHARTS}.length === 3", 300)
+        browser.wait(f"/lyapunov: held/.test({TEXT}) && {CHARTS}.length === 4", 300)
         left, top, width, height = box(browser, "amplitude")
         browser.wait(HOOK)
         send = lambda kind, share: browser.call(  # noqa: E731
@@ -231,7 +231,7 @@ def test_two_tabs_show_one_setting_and_closing_one_ends_nothing(browser, page):
 def test_a_narrow_page_shows_the_robot_and_has_no_errors(browser, page):
     browser.open(page.address, 420, 800)
     browser.wait(f"/monitors held/.test({TEXT})")
-    browser.wait(f"{CHARTS}.length === 3 && {CHARTS}.every(x => x.chart.width > 200)")  # their section is open
+    browser.wait(f"{CHARTS}.length === 4 && {CHARTS}.every(x => x.chart.width > 200)")  # their section is open
     time.sleep(2.0)
     assert browser.run("document.documentElement.scrollWidth") <= 420
     assert not browser.errors

@@ -73,6 +73,16 @@ def test_sliders_drive_the_session_and_the_page_shows_its_results(tmp_path):
         page._y.value = "load.mass"
         page._find("map")
         assert "another control" in page._message.content
+        assert page._range.value == f"{control.low:.6g}:{control.high:.6g}"
+        for text in ("3:1", "a:b", "1:2:3", "", "1e999:2"):
+            page._range.value = text
+            page._set_range()
+            assert "range" in page._message.content
+            assert session.controls["load.mass"] == control
+        page._range.value = "-1:2"
+        page._set_range()
+        assert (session.controls["load.mass"].low, session.controls["load.mass"].high) == (-1.0, 2.0)
+        assert page._sliders["load.mass"].value == pytest.approx(1.0 / 3.0)
         page._save("settings.toml")
         assert (tmp_path / "settings.toml").exists()
     finally:

@@ -69,7 +69,7 @@ class Control:
     def at(self, position: float) -> float:
         """The value at a position of a slider from 0 to 1, with five digits; positions beyond are the ends."""
         position = min(1.0, max(0.0, position))  # a page can send any number
-        if abs(position - self.position(self.value)) < 1e-9:
+        if self.low <= self.value <= self.high and abs(position - self.position(self.value)) < 1e-9:
             return self.value
         if self.logarithmic:
             return float(f"{self.low * (self.high / self.low) ** position:.5g}")
@@ -118,13 +118,20 @@ class Controls:
         controls.append(Control("dt", self.dt, self.dt / 4.0, self.dt * 4.0, "s"))
         self.by_key = {control.key: control for control in controls}
         for key, limits in (ranges or {}).items():
-            low, high = _checked_range(f"ranges: {key}", limits)
-            self.by_key[key] = dataclasses.replace(self[key], low=low, high=high)
+            self.set_range(key, limits, "ranges")
 
     def __getitem__(self, key: str) -> Control:
+        return self._known("key", key)
+
+    def _known(self, argument: str, key: str) -> Control:
         if key not in self.by_key:
-            raise NameNotFoundError(f"key: there is no control {key!r}; known: {', '.join(self.by_key)}")
+            raise NameNotFoundError(f"{argument}: there is no control {key!r}; known: {', '.join(self.by_key)}")
         return self.by_key[key]
+
+    def set_range(self, key: str, limits: tuple[float, float], argument: str = "range") -> None:
+        """Set the range of a control. Raises GeomctrlError, which begins with the name of the argument."""
+        low, high = _checked_range(f"{argument}: {key}", limits)
+        self.by_key[key] = dataclasses.replace(self._known(argument, key), low=low, high=high)
 
     @property
     def settings(self) -> Settings:
@@ -228,14 +235,26 @@ class Controls:
         array = _numbers(value)
         if array is None or not np.isfinite(array).all():
             return
-        if array.any():
+        poses = self._poses() if array.shape == (self.plant.robot.nq,) else set()
+        if array.any() and not poses:
             self.arrays[key] = value
             yield Control(key, 1.0, 1.0 / DECADE, DECADE, "times", scales=True)
         square = array.ndim == 2 and array.shape[0] == array.shape[1] > 1
         diagonal = square and np.array_equal(array, np.diag(np.diag(array)))
         places = [(k, k) for k in range(len(array))] if diagonal else list(np.ndindex(array.shape))
+        places = [place for place in places if place[0] not in poses]
         for place in places if len(places) <= MAX_ENTRIES else []:
             yield self._control(f"{key}[{','.join(map(str, place))}]", float(array[place]), unit, None)
+
+    def _poses(self) -> set[int]:
+        """Entries of a configuration that are not independent, as they are a rotation or a pose of a joint."""
+        robot = self.plant.robot
+        return {
+            k
+            for joint, s in zip(robot.joints, robot.q_slices)
+            if joint.nq > joint.dof
+            for k in range(*s.indices(robot.nq))
+        }
 
     def _control(self, key: str, value: float, unit: str, limits: Any) -> Control:
         low, high = guessed_range(value) if limits is None else _checked_range(f"{key}: range", limits)

@@ -16,6 +16,7 @@ from geomctrl.control.monitors.monitor import UNRESOLVED
 from geomctrl.control.options import SimulationOptions
 from geomctrl.control.run import Run
 from geomctrl.errors import SimulationError
+from geomctrl.tracing.numbers import scalar
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .controls import Loop
@@ -25,6 +26,7 @@ STEPS_IN_PYTHON = 1000  # of a law that can not be compiled
 SECONDS_IN_PYTHON = 2.0  # after which its run is shorter
 TRIAL_STEPS = 20  # which measure how long a step takes
 MIN_V = 1e-16  # smallest value of V in a logarithmic curve
+V_RATE = "V' [V/s]"
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Outcome:
     """A run with its curves (title to array over `t`), measures (name to value and unit), verdicts and notes.
 
     ok is True if the run reached its end and all monitors held. seconds: what building and simulating took.
+    promised has, by title of a curve, what the law's proof promises for it.
     checking is True if a monitor is beyond its limit and the steps were not repeated to confirm that.
     """
 
@@ -54,7 +57,9 @@ class Outcome:
     seconds: float
     t_end: float
     every: int
-    checking: bool = False
+    compiled: bool
+    checking: bool
+    promised: dict[str, np.ndarray]
 
     @property
     def ok(self) -> bool | None:
@@ -74,25 +79,43 @@ def outcome_of(
     Python, which raises LateError.
     """
     begin = time.perf_counter()
-    t_end, notes = loop.t_end if t_end is None else t_end, []
+    t_end, notes, compiled = loop.t_end if t_end is None else t_end, [], True
     try:
         run = simulated(loop, t_end, True, confirming)
     except UntraceableError as error:
         shorter = min(t_end, _steps_in_python(loop, is_late) * loop.dt)
         run = simulated(loop, shorter, False, confirming, is_late)
-        t_end, whole = shorter, t_end
+        t_end, whole, compiled = shorter, t_end, False
         part = f", the first {shorter:g} s only" if shorter < whole else ""
         notes.append(f"This law runs in Python{part}: {error}")
     if not run.success:
         notes.append(run.reason)
     t = np.linspace(0.0, loop.t_end, CURVE_POINTS + 1)
     curves = {title: np.interp(t, run.t, y, right=np.nan) for title, y in _curves(run).items()}
+    promised = {}
+    if "lyapunov" in run.signals and len(run.t) > 1:
+        middle, rate, promise = lyapunov_rates(run, loop.controller)
+        curves[V_RATE], promised[V_RATE] = (np.interp(t, middle, y, right=np.nan) for y in (rate, promise))
     unconfirmed = {m.name for m in run.monitors.values() if m.verdict == UNRESOLVED and not confirming}
     verdicts = [
         Verdict(m.name, "checking" if m.name in unconfirmed else m.verdict, _numbers(m)) for m in run.monitors.values()
     ]
     seconds, every = time.perf_counter() - begin, _every(loop, t_end)
-    return Outcome(run, loop, t, curves, _measures(run), verdicts, notes, seconds, t_end, every, bool(unconfirmed))
+    return Outcome(
+        run,
+        loop,
+        t,
+        curves,
+        _measures(run),
+        verdicts,
+        notes,
+        seconds,
+        t_end,
+        every,
+        compiled,
+        bool(unconfirmed),
+        promised,
+    )
 
 
 def _steps_in_python(loop: Loop, is_late: Callable[[], bool]) -> int:
@@ -137,6 +160,22 @@ def _curves(run: Run) -> dict[str, np.ndarray]:
     if "lyapunov" in run.signals:
         curves["log10 V"] = np.log10(np.maximum(run.signals["lyapunov"], MIN_V))
     return curves
+
+
+def lyapunov_rates(run: Run, controller: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Times between the stored samples, the mean V' there, and its promised bound: the law's rate and its `allowance`.
+
+    The bound is the larger one of both samples. nan where a change of the plant changes V itself.
+    """
+    changes = np.array([t for t, _ in run.plant.changes])
+    V, rate = run.signals["lyapunov"], run.signals["lyapunov_rate"]
+    if getattr(controller, "allowance", None) is not None:
+        allowed = [scalar(controller.allowance(run.plant.at(t))) for t in (0.0, *changes)]
+        rate = rate + np.array(allowed)[np.searchsorted(changes, run.t, side="right")]
+    begin, end = run.t[:-1], run.t[1:]
+    jumps = ((begin[:, None] < changes) & (changes <= end[:, None])).any(axis=1)
+    rates = np.diff(V) / np.diff(run.t), np.maximum(rate[:-1], rate[1:])
+    return 0.5 * (begin + end), *(np.where(jumps, np.nan, x) for x in rates)
 
 
 def _measures(run: Run) -> dict[str, tuple[float, str]]:

@@ -26,7 +26,7 @@ KINDS = ("run.npz", "settings.toml", "sweep.py", "loop.py", "law.c")
 def code_of(controls: Controls, loop: Loop, settings: Mapping[str, float], outcome: Outcome | None = None) -> str:
     """Python code that repeats the run of a setting, with the same numbers; outcome: how it was computed."""
     code = _objects(controls, loop, settings)
-    compiled, every = (True, 1) if outcome is None else (outcome.run.compared is not None, outcome.every)
+    compiled, every = (True, 1) if outcome is None else (outcome.compiled, outcome.every)
     t_end = loop.t_end if outcome is None else outcome.t_end
     call = (
         f"run = gc.simulate(\n    plant, controller, q0, v0, t_end={t_end!r}, dt={loop.dt!r},"

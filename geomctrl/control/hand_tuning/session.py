@@ -51,7 +51,8 @@ class Session:
         self.dropped = 0  # outcomes that were not shown, because newer settings waited
         self.latencies: list[float] = []  # s from a change to its outcome, before the browser draws it
         self._history: list[Settings] = []
-        self._last: tuple[str | None, float] = (None, 0.0)
+        self._dragged: dict[str, float] = {}  # when each control was last changed, since the last apply or undo
+        self._last_change = 0.0
         self._changed_at: float | None = None
         self._shown_at = 0.0
         self._checking = False  # whether the verdicts of the outcome wait for confirmation
@@ -79,7 +80,7 @@ class Session:
         return self._seconds_to_rest() <= 0.0
 
     def _seconds_to_rest(self) -> float:
-        return self._last[1] + AT_REST - time.perf_counter()
+        return self._last_change + AT_REST - time.perf_counter()
 
     # --- settings ----------------------------------------------------------------------------------------------------
 
@@ -90,9 +91,9 @@ class Session:
             now = time.perf_counter()
             if self.settings[key] == value:
                 return
-            if self._last[0] != key or now - self._last[1] > SAME_DRAG:
+            if now - self._dragged.get(key, -math.inf) > SAME_DRAG:
                 self._history.append(dict(self.settings))
-            self._last = key, now
+            self._dragged[key] = self._last_change = now
             self.settings = {**self.settings, key: float(value)}
         self._want()
 
@@ -102,7 +103,7 @@ class Session:
             self.controls[key]
         with self._lock:
             self._history.append(dict(self.settings))
-            self._last = None, 0.0
+            self._dragged, self._last_change = {}, 0.0
             self.settings = {**self.settings, **settings}
         self._want()
 
@@ -111,9 +112,14 @@ class Session:
         with self._lock:
             if not self._history:
                 return False
-            self.settings, self._last = self._history.pop(), (None, 0.0)
+            self.settings, self._dragged, self._last_change = self._history.pop(), {}, 0.0
         self._want()
         return True
+
+    def set_range(self, key: str, limits: tuple[float, float]) -> None:
+        """Set the range of a control. Its edge, which was searched for in the old one, is forgotten."""
+        self.controls.set_range(key, limits)
+        self.edges.pop(key, None)
 
     def pin(self) -> None:
         """Keep the shown setting and its outcome for comparison. The oldest of more than four is dropped."""
