@@ -140,11 +140,11 @@ class TuningPage:
             self._measures = gui.add_html("")
         with panel.add_tab("edges"):
             self._x = gui.add_dropdown("control", keys)
-            self._y = gui.add_dropdown("and", keys, initial_value=keys[min(1, len(keys) - 1)])
             self._range = gui.add_text("range", "", hint="of the control: low:high")
             self._x.on_update(lambda _: self._show_range())
             self._show_range()
             gui.add_button("set range").on_click(lambda _: self._set_range())
+            self._y = gui.add_dropdown("and", keys, initial_value=keys[min(1, len(keys) - 1)])
             self._search = gui.add_button_group("find", ("edge", "map"))
             self._search.on_click(lambda event: self._find(event.target.value))
             self._message, self._map = gui.add_markdown(""), gui.add_folder("map")

@@ -213,6 +213,75 @@ def test_latency_from_slider_to_curves_is_reported(browser, tmp_path, monkeypatc
         print(f"{name:24s} median {np.median(x):6.1f}, tenth {np.percentile(x, 10):6.1f}, largest {x.max():6.1f}")
 
 
+def show_tab(browser, text):
+    box = f"""(() => {{
+        const b = document.querySelector('[role=tab][title={text}]')?.getBoundingClientRect();
+        return b ? [b.left + b.width / 2, b.top + b.height / 2] : null;
+    }})()"""
+    browser.press(*browser.wait(box))
+
+
+def choose(browser, label, option):
+    """Choose an option of a dropdown, as a user does."""
+    browser.wait(f"""(() => {{
+        const name = [...document.querySelectorAll('label')].filter(x => x.innerText.trim() === {label!r})[0];
+        const input = name && document.getElementById(name.htmlFor);
+        input?.click();
+        return Boolean(input);
+    }})()""")
+    browser.wait(f"""(() => {{
+        const options = [...document.querySelectorAll('[role=option]')].filter(
+            x => x.innerText.trim() === {option!r} && x.offsetParent);
+        if (!options.length) return false;
+        options[0].click();
+        return true;
+    }})()""")
+
+
+def test_a_range_is_set_and_a_map_leads_to_its_settings(browser, page):
+    session = page.session
+    browser.open(page.address, 1300, 900)
+    browser.wait(f"/lyapunov: held/.test({TEXT})")
+    show_tab(browser, "edges")
+    choose(browser, "control", "load.mass")
+    choose(browser, "and", "law.Lambda")
+    browser.wait("[...document.querySelectorAll('input')].some(x => x.value === '0:0.5')")
+    browser.wait("""(() => {
+        const input = [...document.querySelectorAll('input')].filter(x => x.value === '0:0.5')[0];
+        input.focus();
+        input.select();
+        return true;
+    })()""")
+    browser.call("Input.insertText", text="0:0.6")
+    while page._range.value != "0:0.6":
+        time.sleep(0.05)
+    press(browser, "set range")
+    browser.wait(f"/load.mass ranges from 0 to 0.6/.test({TEXT})")
+    assert session.controls["load.mass"].high == 0.6
+    press(browser, "map")
+    browser.wait(f"/load.mass to the right/.test({TEXT})", 120)
+    row = f"{session.region.y_values[5]:.4g}"
+    for column, verdict in (("0.2", "VIOLATED"), ("0", "held")):
+        browser.wait(f"""(() => {{
+            const rows = [...document.querySelectorAll('div')].filter(
+                x => x.innerText.trim().startsWith({row!r}) && x.querySelectorAll('button').length === 7);
+            const row = rows[rows.length - 1];
+            if (!row) return false;
+            [...row.querySelectorAll('button')].filter(x => x.innerText.trim() === {column!r})[0].click();
+            return true;
+        }})()""")
+        while session.settings["load.mass"] != float(column):
+            time.sleep(0.05)
+        assert session.wait(60)
+        assert session.settings["law.Lambda"] == session.region.y_values[5]
+        show_tab(browser, "run")
+        browser.wait(f"/lyapunov: {verdict}/.test({TEXT})")
+        label = f"/mass {column} kg/.test({TEXT})"
+        browser.wait(label)
+        show_tab(browser, "edges")
+    assert not browser.errors
+
+
 def test_two_tabs_show_one_setting_and_closing_one_ends_nothing(browser, page):
     browser.open(page.address, 1300, 900)
     browser.wait(f"/lyapunov: held/.test({TEXT})")

@@ -12,6 +12,7 @@ import numpy as np
 from geomctrl.control.loop import run_loop
 from geomctrl.control.loop_runner import Case
 from geomctrl.control.measures import PeakTorque, SettlingTime, TrackingRMS
+from geomctrl.control.monitors.lyapunov import MIN_VALUE
 from geomctrl.control.monitors.monitor import UNRESOLVED
 from geomctrl.control.options import SimulationOptions
 from geomctrl.control.run import Run
@@ -165,7 +166,8 @@ def _curves(run: Run) -> dict[str, np.ndarray]:
 def lyapunov_rates(run: Run, controller: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Times between the stored samples, the mean V' there, and its promised bound: the law's rate and its `allowance`.
 
-    The bound is the larger one of both samples. nan where a change of the plant changes V itself.
+    The bound is the larger one of both samples. nan where a change of the plant changes V itself, and zero for rates so
+    small that they are rounding.
     """
     changes = np.array([t for t, _ in run.plant.changes])
     V, rate = run.signals["lyapunov"], run.signals["lyapunov_rate"]
@@ -175,7 +177,7 @@ def lyapunov_rates(run: Run, controller: Any) -> tuple[np.ndarray, np.ndarray, n
     begin, end = run.t[:-1], run.t[1:]
     jumps = ((begin[:, None] < changes) & (changes <= end[:, None])).any(axis=1)
     rates = np.diff(V) / np.diff(run.t), np.maximum(rate[:-1], rate[1:])
-    return 0.5 * (begin + end), *(np.where(jumps, np.nan, x) for x in rates)
+    return 0.5 * (begin + end), *(np.where(jumps, np.nan, np.where(np.abs(x) < MIN_VALUE, 0.0, x)) for x in rates)
 
 
 def _measures(run: Run) -> dict[str, tuple[float, str]]:
