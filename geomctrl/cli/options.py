@@ -159,10 +159,10 @@ def _as_pairs(tokens: Sequence[Token], metavar: str, convert: Callable[[str], An
 
 
 def _as_word(text: str) -> str | list[str]:
-    words = as_names(text)
-    if not words:
+    values = as_names(text)
+    if not values:
         raise ValueError("expected a name")
-    return words if len(words) > 1 else words[0]
+    return values if len(values) > 1 else values[0]
 
 
 def as_limits(text: str) -> tuple[float, float]:

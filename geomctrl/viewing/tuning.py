@@ -19,12 +19,22 @@ from geomctrl.errors import GeomctrlError
 from .live import RATE
 from .scene import GHOST, Scene, all_poses, movie
 from .server import serve, stop
+from .tuning_html import (
+    COLOURS,
+    NEUTRAL,
+    coloured_line,
+    escaped,
+    heat_map,
+    label_of,
+    measures_table,
+    power_of_ten,
+    short_numbers,
+    summary_of,
+)
 
 SLIDER_STEP = 0.002  # of a slider from 0 to 1
 SAME_POSITION = 1e-6  # positions that differ by less are one
 NOW, PINS = "#0072B2", ("#D55E00", "#009E73", "#CC79A7", "#8C8C8C")
-COLOURS = {"held": "#00875A", "VIOLATED": "#C62828", "UNRESOLVED": "#B26A00"}
-NEUTRAL = "#555"
 SAME_ASPECT = 0.05  # relative change of a picture's shape that needs no new view
 PANEL_WIDTH = 430  # pixels
 LABEL_ROOM = 0.2  # of a slider, that a mark's label needs
@@ -118,7 +128,7 @@ class TuningPage:
             marks = [mark for mark in marks if abs(mark[0] - position) > LABEL_ROOM] + [(position, "edge")]
         settings = self.session.settings
         slider = self._server.gui.add_slider(
-            _label(control, settings), 0.0, 1.0, SLIDER_STEP, control.position(settings[control.key]), marks=marks,
+            label_of(control, settings), 0.0, 1.0, SLIDER_STEP, control.position(settings[control.key]), marks=marks,
             hint=f"{control.key}, from {control.low:.4g} to {control.high:.4g}", order=old.order if old else None,
         )  # fmt: skip
         if old is not None:
@@ -216,10 +226,10 @@ class TuningPage:
         try:
             self.session.set_range(key, limits)
         except GeomctrlError as error:
-            self._message.content = _escaped(str(error))
+            self._message.content = escaped(str(error))
             return
         with self._lock, self._server.atomic(), self._folders[key]:
-            self._message.content = _escaped(f"{key} ranges from {limits[0]:.6g} to {limits[1]:.6g}")
+            self._message.content = escaped(f"{key} ranges from {limits[0]:.6g} to {limits[1]:.6g}")
             self._add_slider(self.session.controls[key], self._folders[key])
 
     def _find(self, kind: str) -> None:
@@ -230,13 +240,13 @@ class TuningPage:
             else:
                 self.session.search_region(self._x.value, self._y.value)
         except GeomctrlError as error:
-            self._message.content = _escaped(str(error))
+            self._message.content = escaped(str(error))
 
     def _save(self, kind: str) -> None:
         try:
-            self._saved.content = f"wrote {_escaped(str(self.session.save(kind, self.folder, self._x.value)))}"
+            self._saved.content = f"wrote {escaped(str(self.session.save(kind, self.folder, self._x.value)))}"
         except (GeomctrlError, OSError) as error:
-            self._saved.content = _escaped(str(error))
+            self._saved.content = escaped(str(error))
 
     def _seek(self) -> None:
         if self._movie is not None and not self._playing.value:
@@ -249,10 +259,10 @@ class TuningPage:
         if self._closed.is_set():
             return
         if isinstance(result, Exception):
-            self._status.content = HIDE_SHARES + _line(COLOURS["VIOLATED"], str(result))
+            self._status.content = HIDE_SHARES + coloured_line(COLOURS["VIOLATED"], str(result))
             return
         if isinstance(result, str):
-            self._message.content = _escaped(result)
+            self._message.content = escaped(result)
             self._mark()
             return
         with self._server.atomic():  # one message with curves and labels, which the browser shows at once
@@ -262,11 +272,14 @@ class TuningPage:
 
     def _draw(self, outcome: Any) -> None:
         with self._lock, self._server.atomic():
-            notes = "".join(_line(COLOURS["UNRESOLVED"], note) for note in outcome.notes)
-            lines = [_line(COLOURS.get(v.verdict, NEUTRAL), f"{v.name}: {v.verdict}", v.text) for v in outcome.verdicts]
-            self._status.content = HIDE_SHARES + _summary(outcome) + notes
+            notes = "".join(coloured_line(COLOURS["UNRESOLVED"], note) for note in outcome.notes)
+            lines = [
+                coloured_line(COLOURS.get(v.verdict, NEUTRAL), f"{v.name}: {v.verdict}", v.text)
+                for v in outcome.verdicts
+            ]
+            self._status.content = HIDE_SHARES + summary_of(outcome) + notes
             self._verdicts.content = "".join(lines)
-            self._measures.content = _table(outcome, self.session.pins)
+            self._measures.content = measures_table(outcome, self.session.pins)
             for title in outcome.curves:
                 self._plot(title, outcome)
         self._run = outcome.run
@@ -280,7 +293,7 @@ class TuningPage:
         pinned = [x.outcome.curves[title] for x in self.session.pins if title in x.outcome.curves]
         ys = np.stack([*pinned, outcome.curves[title], outcome.promised.get(title, outcome.curves[title])])
         defined = np.isfinite(ys).all(axis=0)  # the browser draws nothing at all if one number is nan
-        power = _power_of_ten(ys[:, defined]) if "[" in title else 0  # ticks of the plot have three decimals
+        power = power_of_ten(ys[:, defined]) if "[" in title else 0  # ticks of the plot have three decimals
         name = title.replace("[", f"[1e{power} ") if power else title
         *pins, now, promised = ys[:, defined] / 10.0**power
         if title not in self._plots:
@@ -313,7 +326,7 @@ class TuningPage:
                 position = control.position(settings[key])
                 if self.session.is_quiet and abs(slider.value - position) > SLIDER_STEP:
                     slider.value = position
-                slider.label = _label(control, settings)
+                slider.label = label_of(control, settings)
 
     def _mark(self) -> None:
         """Draw new edges on their sliders, and a new map."""
@@ -334,8 +347,8 @@ class TuningPage:
         for handle in self._cells:
             handle.remove()
         with self._map:
-            self._cells = [self._server.gui.add_html(_heat_map(region))]
-            names = _short_numbers(region.x_values)
+            self._cells = [self._server.gui.add_html(heat_map(region))]
+            names = short_numbers(region.x_values)
             for j in reversed(range(len(region.y_values))):
                 row = self._server.gui.add_button_group(f"{region.y_values[j]:.4g}", names, hint=region.y)
                 row.on_click(lambda event, j=j: self._go(region, names.index(event.target.value), j))
@@ -369,69 +382,3 @@ class TuningPage:
                 if path is not None:
                     self._scene.trail(path)
                 self._scene.show(actual[self._frame], desired[self._frame])
-
-
-def _label(control: Any, settings: Any) -> str:
-    value = settings[control.key]
-    return f"{control.name} x {value:.4g}" if control.scales else f"{control.name} {value:.4g} {control.unit}"[:34]
-
-
-def _line(colour: str, title: str, text: str = "") -> str:
-    style = f"color:{colour};font-size:0.85em;padding:1px 8px"
-    return f'<div style="{style}"><b>{html.escape(title)}</b> {html.escape(text)}</div>'
-
-
-def _power_of_ten(y: np.ndarray) -> int:
-    """-3, -6, ... or 3, 6, ... if the numbers of a curve are small or large."""
-    largest = float(np.abs(y).max(initial=0.0))
-    return 0 if largest == 0.0 or 0.1 < largest < 1e4 else 3 * int(np.floor(np.log10(largest) / 3.0))
-
-
-def _summary(outcome: Any) -> str:
-    """One line: how many monitors held, or which did not."""
-    names = {
-        verdict: [v.name for v in outcome.verdicts if v.verdict == verdict] for verdict in COLOURS | {"checking": ""}
-    }
-    failed = {verdict: names[verdict] for verdict in ("VIOLATED", "UNRESOLVED", "checking") if names[verdict]}
-    text = "; ".join(f"{verdict}: {', '.join(x)}" for verdict, x in failed.items())
-    colour = COLOURS.get(next(iter(failed), "held"), NEUTRAL)
-    return _line(colour, text or f"{len(names['held'])} monitors held")
-
-
-ONE_LINE = 'style="white-space:nowrap"'
-
-
-def _table(outcome: Any, pins: Any) -> str:
-    """The measures, with the change since the last pinned setting."""
-    rows = []
-    for name, (value, unit) in outcome.measures.items():
-        before = pins[-1].outcome.measures.get(name, (np.nan, ""))[0] if pins else np.nan
-        change = f"{100.0 * (value / before - 1.0):+.1f} %" if before and np.isfinite([before, value]).all() else ""
-        number = f"{value:.4g} {unit}" if np.isfinite(value) else "never"
-        rows.append(f"<tr><td>{html.escape(name)}</td><td {ONE_LINE}>{number}</td><td {ONE_LINE}>{change}</td></tr>")
-    head = f"<tr><th align=left>measure</th><th align=left>now</th><th align=left {ONE_LINE}>since pin</th></tr>"
-    return f'<table style="font-size:0.85em;margin:8px;width:95%">{head}{"".join(rows)}</table>'
-
-
-def _heat_map(region: Any) -> str:
-    """A table of coloured cells: all monitors held, one is unresolved, or one is violated."""
-    colours = {1.0: COLOURS["held"], 0.0: COLOURS["UNRESOLVED"], -1.0: COLOURS["VIOLATED"]}
-    signs = {1.0: "held", 0.0: "?", -1.0: "x"}
-    rows = []
-    for y, verdicts in zip(region.y_values[::-1], region.verdicts[::-1]):
-        cells = "".join(f'<td style="background:{colours[v]};color:white">{signs[v]}</td>' for v in verdicts.tolist())
-        rows.append(f"<tr><th>{y:.4g}</th>{cells}</tr>")
-    head = "<tr><th></th>" + "".join(f"<th>{x:.4g}</th>" for x in region.x_values) + "</tr>"
-    names = html.escape(f"{region.x} to the right, {region.y} upwards; the buttons below go there")
-    return f'<div style="font-size:0.7em;padding:4px">{names}<table>{"".join(rows)}{head}</table></div>'
-
-
-def _short_numbers(values: np.ndarray) -> list[str]:
-    """Different numbers with as few digits as possible, so that a row of buttons fits."""
-    texts = ([f"{float(f'{x:.{digits}g}'):.{max(digits, 6)}g}" for x in values] for digits in range(2, 17))
-    return next((names for names in texts if len({*names}) == len(names)), [repr(x) for x in values.tolist()])
-
-
-def _escaped(text: str) -> str:
-    """Text for Markdown, because the page would evaluate expressions between braces."""
-    return "".join(c if c.isalnum() or c in " ,:;/." else f"\\{c}" for c in text)

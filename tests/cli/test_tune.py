@@ -17,8 +17,7 @@ def test_ranges_reach_the_controls(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(tune, "tune", closed)
-    with pytest.raises(KeyboardInterrupt):
-        invoke(*LOOP, "--range", "law.reference.phase[0,1]=-1:1", "--range", "load.mass=0:2e1")
+    invoke(*LOOP, "--range", "law.reference.phase[0,1]=-1:1", "--range", "load.mass=0:2e1")
     assert ranges == {"law.reference.phase[0,1]": (-1.0, 1.0), "load.mass": (0.0, 20.0)}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, models, references
-from geomctrl.viewing.tuning import _short_numbers
+from geomctrl.viewing.tuning_html import short_numbers
 
 pytest.importorskip("viser")
 
@@ -43,7 +43,7 @@ def test_bad_arguments_are_refused_before_a_server_starts(argument, options):
     ],
 )
 def test_the_buttons_of_a_map_have_short_numbers(values, texts):
-    assert _short_numbers(np.array(values)) == texts
+    assert short_numbers(np.array(values)) == texts
 
 
 def test_sliders_drive_the_session_and_the_page_shows_its_results(tmp_path):

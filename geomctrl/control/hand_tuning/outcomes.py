@@ -176,8 +176,11 @@ def lyapunov_rates(run: Run, controller: Any) -> tuple[np.ndarray, np.ndarray, n
         rate = rate + np.array(allowed)[np.searchsorted(changes, run.t, side="right")]
     begin, end = run.t[:-1], run.t[1:]
     jumps = ((begin[:, None] < changes) & (changes <= end[:, None])).any(axis=1)
-    rates = np.diff(V) / np.diff(run.t), np.maximum(rate[:-1], rate[1:])
-    return 0.5 * (begin + end), *(np.where(jumps, np.nan, np.where(np.abs(x) < MIN_VALUE, 0.0, x)) for x in rates)
+    V_rate, bound = np.diff(V) / np.diff(run.t), np.maximum(rate[:-1], rate[1:])
+    for x in (V_rate, bound):
+        x[np.abs(x) < MIN_VALUE] = 0.0
+        x[jumps] = np.nan
+    return 0.5 * (begin + end), V_rate, bound
 
 
 def _measures(run: Run) -> dict[str, tuple[float, str]]:
