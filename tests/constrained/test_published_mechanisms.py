@@ -4,11 +4,16 @@ A01, A02: González, Dopico, Lugrís and Cuadrado, A benchmarking system for MBS
 Dynamics 16 (2006). Their precision "high" is 1e-3. The pendulum has a closed form. All links of the N-four-bar turn by
 one angle, so that its energy gives one equation, which scipy integrates. A03 is Andrews' squeezer: equations,
 parameters, and the state at 0.03 s with all printed digits are those of the Bari test set of initial value problems
-(2003), and of Hairer and Wanner II (VII.7).
+(2003), and of Hairer and Wanner II (VII.7). A04 and A05 have the dimensions, masses and starts of Tagliapietra, Vivian,
+Ceseracciu and Reggiani, MBS benchmarks in OpenSim (2013-2015). Their references are curves without digits, so the
+oracles are Lagrange's equations in one and in two coordinates, which scipy integrates.
 """
+
+from functools import cache
 
 import numpy as np
 import pytest
+from numpy.polynomial import Chebyshev
 from scipy.integrate import solve_ivp
 from scipy.special import ellipj, ellipk
 
@@ -160,3 +165,214 @@ def test_the_squeezer_ends_where_it_is_published():
     end = integrate_index1(loop, y, (0.0, 0.03), 5e-5, "MK8", project=True, every=10**6).y[-1]
     assert np.abs(end[:7][order] - END).max() < 1e-6
     assert np.abs(end[7:][order] - SPEEDS).max() < 1e-3
+
+
+# --- A04: Bricard's mechanism, five rods of 1 kg and 1 m along edges of a cube, an overconstrained loop --------------
+
+CORNERS = np.array([[0, 0, 0], [1, 0, 0], [1, -1, 0], [1, -1, 1], [0, -1, 1], [0, 0, 1]], dtype=float)  # m
+AXES = np.eye(3)[[1, 2, 0, 1, 2, 0]]  # of the joints at the corners
+WIDTH = 0.1  # m, of the rods' square section
+
+
+def rod(i):
+    """Inertia of rod i in axes at its first corner."""
+    along = CORNERS[i + 1] - CORNERS[i]
+    across = np.diag(1.0 - along**2) * (1.0 + WIDTH**2) / 12.0
+    return inertia.from_com(1.0, 0.5 * along, across + np.diag(along**2) * WIDTH**2 / 6.0)
+
+
+def bricard_loop(last_axis=AXES[5]):
+    bodies = []
+    for i in range(5):
+        T = np.eye(4)
+        T[:3, 3] = CORNERS[i] - CORNERS[max(i - 1, 0)]
+        joint = gc.Joint.revolute(AXES[i], name=f"joint {i}")
+        bodies.append(gc.Body(f"rod {i}", f"rod {i - 1}" if i else None, joint, T, rod(i)))
+    at = CORNERS[5] - CORNERS[4]
+    last = Constraint("revolute", "last", ("world", "rod 4"), CORNERS[5], point_b=at, axis=last_axis, axis_b=last_axis)
+    return ClosedLoops(gc.Robot.build(bodies, gravity=(0.0, -G, 0.0)), [last])
+
+
+def other_angle(x):
+    """Angle of joints 1 and 3 where joints 0, 2 and 4 are at x: (1 + sin x) (1 + sin y) = 1.
+
+    From the closure of Bricard loops of threefold symmetry: Chen, You and Tarnai 2005 (IJSS 42), alpha = 90 degrees.
+    """
+    return np.arcsin(-np.sin(x) / (1.0 + np.sin(x)))
+
+
+def rods_of(x):
+    """Centres (5, 3), axes (5, 3, 3) of the rods, and corners 3 and 5, by products of rotations."""
+    R, p, corners, centres, frames = np.eye(3), np.zeros(3), [], [], []
+    for i in range(5):
+        angle = other_angle(x) if i % 2 else x
+        K = np.cross(np.eye(3), AXES[i])
+        R = R @ (np.eye(3) + np.sin(angle) * K + (1.0 - np.cos(angle)) * K @ K)
+        along = R @ (CORNERS[i + 1] - CORNERS[i])
+        centres.append(p + 0.5 * along)
+        frames.append(R)
+        p = p + along
+        corners.append(p)
+    return np.array(centres), np.array(frames), corners[2], corners[4]
+
+
+@cache
+def bricard_motion():
+    """x(t) of M x'' + M' x'^2 / 2 + U' = 0, with M and U from the complex derivatives of points of the rods."""
+
+    def inertia_of(x):
+        centres, frames, _, _ = rods_of(x + 1e-20j)
+        size = np.where(np.abs(np.diff(CORNERS, axis=0)) > 0.5, 1.0, WIDTH)
+        return ((centres.imag**2).sum() + (frames.imag**2 * size[:, None] ** 2 / 12.0).sum()) * 1e40
+
+    ends = [-0.2, np.pi + 0.2]
+    M = Chebyshev.interpolate(np.vectorize(inertia_of), 60, ends)
+    U = Chebyshev.interpolate(np.vectorize(lambda x: G * rods_of(x)[0][:, 1].sum()), 60, ends)
+    dM, dU = M.deriv(), U.deriv()
+
+    def field(t, s):
+        return [s[1], -(0.5 * dM(s[0]) * s[1] ** 2 + dU(s[0])) / M(s[0])]
+
+    return solve_ivp(field, (0.0, 10.0), [0.0, 0.0], "DOP853", rtol=1e-12, atol=1e-12, dense_output=True).sol
+
+
+def test_the_closed_form_of_bricards_mechanism_closes():
+    for x in np.linspace(0.0, np.pi, 7):
+        assert np.abs(rods_of(x)[3] - CORNERS[5]).max() < 1e-14
+
+
+@pytest.mark.parametrize(
+    ("h", "method", "tolerance"), [(0.05, "MK4", 1e-4), pytest.param(0.02, "MK8", 1e-8, marks=pytest.mark.slow)]
+)
+def test_bricards_mechanism_moves_like_its_closed_form(h, method, tolerance):
+    loop = bricard_loop()
+    run = integrate_index1(loop, loop.state(np.zeros(5)), (0.0, 10.0), h, method, project=True)
+    x = bricard_motion()(run.t)[0]
+    expected = np.array([rods_of(angle)[2] for angle in x])
+    corner = np.array([(loop.robot.pose(q, "rod 3"))[:3, 3] for q in run.y[:, :5]])
+    assert np.abs(corner - expected).max() < tolerance  # m
+    assert np.ptp(loop.energy(run.y)) < tolerance
+    assert loop.violation(run.y).max() < 1e-12
+    assert {loop.rank(y) for y in run.y[::20]} == {4}  # of 5 rows
+    assert x.min() > -1e-9
+    assert x.max() > 3.14
+
+
+@pytest.mark.parametrize("violation", [1e-8, 1e-6, 1e-4])
+def test_a_small_violation_changes_the_accelerations_of_an_overconstrained_loop_little(violation):
+    """Off the constraints the redundant row is independent; its multiplier alone would change these by up to 100 %."""
+    loop = bricard_loop()
+    rng, (x, speed) = np.random.default_rng(0), bricard_motion()(0.6)
+    y = other_angle(x)
+    rate = -np.cos(x) / (1.0 + np.sin(x)) ** 2 / np.cos(y) * speed
+    q, v = np.array([x, y, x, y, x]), np.array([speed, rate, speed, rate, speed])
+    exact = loop.accelerations(0.0, loop.state(q, v))
+    for _ in range(5):
+        off = np.concatenate((q + violation * rng.normal(size=5), v))
+        assert np.abs(loop.accelerations(0.0, off) - exact).max() < 100.0 * violation
+
+
+def test_a_tilted_axis_locks_bricards_mechanism():
+    tilted = bricard_loop((1.0, 0.01, 0.02))
+    y = tilted.state(np.zeros(5))
+    assert tilted.rank(y) == 5
+    assert np.abs(tilted.accelerations(0.0, y)).max() < 1e-9
+    assert np.abs(bricard_loop().accelerations(0.0, y)).min() > 1.0
+
+
+# --- A05: flyball governor, its coupler rods are stiff springs with dampers; turned at 1 Hz and left alone -----------
+
+STIFFNESS, DAMPING, LENGTH = 8e5, 4e4, 0.5  # N/m, N s/m, m
+BALL, ROD, SLIDER, HINGE = 5.0, 0.3, 3.0, 0.05  # kg, kg, kg; m from the axis to a rod's hinge and to a spring's end
+ACROSS, ALONG = ROD * (1.0 + 1e-4) / 12.0, ROD * 1e-4 / 6.0  # kg m^2, of a rod with a section of 1 cm
+START_ANGLE = np.pi / 6.0  # of the rods below the horizontal
+
+
+def governor():
+    def moved(x, z):
+        T = np.eye(4)
+        T[[0, 2], 3] = x, z
+        return T
+
+    box = np.eye(3) * SLIDER * 0.1**2 / 6.0
+    bodies = [
+        gc.Body(
+            "shaft",
+            None,
+            gc.Joint.revolute(Z),
+            np.eye(4),
+            inertia.from_com(ROD, (0, 0, 0.5), np.diag((ACROSS, ACROSS, ALONG))),
+        ),
+        gc.Body("slider", "shaft", gc.Joint.prismatic(Z), np.eye(4), inertia.from_com(SLIDER, (0, 0, 0), box)),
+    ]
+    for side, name in ((1.0, "right"), (-1.0, "left")):
+        arm = inertia.from_com(ROD, (0.5 * side, 0, 0), np.diag((ALONG, ACROSS, ACROSS)))
+        arm = arm + inertia.from_com(BALL, (side, 0, 0), np.zeros((3, 3)))
+        bodies.append(gc.Body(name, "shaft", gc.Joint.revolute((0, side, 0)), moved(HINGE * side, 1.0), arm))
+    return gc.Robot.build(bodies, gravity=(0.0, 0.0, -G))
+
+
+def springs(t, q, v):
+    """Wrenches (m, f) of the springs between the slider and the middles of the rods, in the axes of the bodies."""
+    out = np.zeros((4, 6))
+    for body, side in ((2, 1.0), (3, -1.0)):
+        c, s = np.cos(q[body]), np.sin(q[body])
+        x, z = 0.5 * side * c, 1.0 - 0.5 * s - q[1]  # from the slider to the rod
+        xdot, zdot = -0.5 * side * s * v[body], -0.5 * c * v[body] - v[1]
+        length = np.sqrt(x * x + z * z)
+        tension = STIFFNESS * (length - LENGTH) + DAMPING * (x * xdot + z * zdot) / length
+        fx, fz = tension * x / length, tension * z / length  # on the slider, in the axes of the shaft
+        out[1, 1] = out[1, 1] - HINGE * side * fz
+        out[1, 3] = out[1, 3] + fx
+        out[1, 5] = out[1, 5] + fz
+        along, up = -c * fx + side * s * fz, -side * s * fx - c * fz  # on the rod, in its axes
+        out[body, 3], out[body, 5] = along, up
+        out[body, 1] = -0.5 * side * up
+    return out
+
+
+def governor_motion(t):
+    """Angle of the rods, position of the slider, speed of the shaft: Lagrange with the conserved angular momentum."""
+
+    def spin_inertia(a):
+        c, s = np.cos(a), np.sin(a)
+        slider = SLIDER * 0.1**2 / 6.0
+        arm = ALONG * s * s + ACROSS * c * c + ROD * (HINGE + 0.5 * c) ** 2 + BALL * (HINGE + c) ** 2
+        return ALONG + slider + 2.0 * arm
+
+    def slope(a):
+        return spin_inertia(a + 1e-20j).imag * 1e20
+
+    spin = spin_inertia(START_ANGLE) * 2.0 * np.pi
+    swing = 2.0 * (ACROSS + 0.25 * ROD + BALL)
+
+    def field(t, y):
+        a, s, da, ds = y
+        x, z = 0.5 * np.cos(a), 1.0 - 0.5 * np.sin(a) - s
+        length = np.sqrt(x * x + z * z)
+        by_a, by_s = (-0.5 * np.sin(a) * x - 0.5 * np.cos(a) * z) / length, -z / length
+        pull = 2.0 * (STIFFNESS * (length - LENGTH) + DAMPING * (by_a * da + by_s * ds))
+        gravity = 2.0 * G * (0.5 * ROD + BALL) * np.cos(a)
+        rate = spin / spin_inertia(a)
+        return [da, ds, (0.5 * slope(a) * rate**2 + gravity - pull * by_a) / swing, -G - pull * by_s / SLIDER]
+
+    y0 = [START_ANGLE, 0.5, 0.0, 0.0]
+    found = solve_ivp(field, (0.0, t[-1]), y0, "Radau", t, rtol=1e-9, atol=1e-11).y
+    return found[0], found[1], spin / spin_inertia(found[0])
+
+
+@pytest.mark.parametrize("t_end", [1.0, pytest.param(10.0, marks=pytest.mark.slow)])
+def test_the_flyball_governor_moves_as_lagrange_says(t_end):
+    """The slider oscillates by 0.24 m, while the springs' own motion decays within a millisecond."""
+    robot, rest = governor(), gc.control.Command(np.zeros(4))
+    q0, v0 = [0.0, 0.5, START_ANGLE, START_ANGLE], [2.0 * np.pi, 0.0, 0.0, 0.0]
+    every = gc.SimulationOptions(every=100)
+    run = gc.simulate(gc.Plant(robot, f_ext=springs), lambda t, q, v, z: rest, q0, v0, t_end, 1e-4, options=every)
+    assert run.ok  # the balance of energy, with the power of the springs, among others
+    angle, slider, rate = governor_motion(run.t)
+    assert np.abs(run.q[:, 1] - slider).max() < 1e-8  # m
+    assert np.abs(run.q[:, 2:] - angle[:, None]).max() < 1e-8
+    assert np.abs(run.v[:, 0] - rate).max() < 1e-7
+    assert np.ptp(slider) > 0.2
+    spin = [robot.mass_matrix(q)[0] @ v for q, v in zip(run.q, run.v)]
+    assert np.ptp(spin) < 1e-10 * spin[0]

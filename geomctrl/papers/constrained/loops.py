@@ -31,6 +31,7 @@ from .joints import WORLD, Constraint, bodies_of, checked_items
 from .rows import evaluate_user
 
 REDUNDANT = 1e-7  # singular values, relative to the largest, below which a combination of rows is redundant
+DOUBTFUL = 1e-2  # and the largest one for which accelerations at an open loop take the rank of the closed loop
 
 
 class _Loops(NamedTuple):
@@ -251,6 +252,16 @@ class ClosedLoops(Index1System):
         U, s, Wt = np.linalg.svd(A / scale)
         s = s[s > REDUNDANT * s.max(initial=0.0)]
         return loops._replace(L=L, U=U[:, : len(s)], s=s, Wt=Wt, scale=scale)
+
+    def _accelerate(self, t, rows):
+        # In an overconstrained mechanism rows depend on one another only where the loop closes. At the stages of an
+        # integrator they are independent by at most the violation, and a multiplier of that would be arbitrary. Other
+        # small singular values, as of light bodies, remain where the loop closes.
+        violation = np.abs(rows.g).max(initial=0.0) / self.length
+        if len(rows.s) and rows.s[-1] <= min(violation, DOUBTFUL) * rows.s[0]:
+            rank = len(self._project_positions(np.concatenate((rows.q, rows.v))).s)
+            rows = rows._replace(U=rows.U[:, :rank], s=rows.s[:rank])
+        return super()._accelerate(t, rows)
 
     def _least(self, rows, right):
         W = rows.Wt[: len(rows.s)]
