@@ -344,3 +344,22 @@ def test_accelerations_that_overflow_are_refused(speed):
     for method in (loop.accelerations, loop.reactions):
         with pytest.raises(ArgumentError, match=r"^y: expected a state with finite accelerations"):
             method(0.0, y)
+
+
+def test_the_coupler_of_a_four_bar_may_be_light():
+    """Its singular value is below the violation at the stages of long steps, but both rows are independent."""
+
+    def at_the_end(mass):
+        def bar(name, parent, x, m):
+            T = np.eye(4)
+            T[0, 3] = x
+            parameters = inertia.from_com(m, (0.5, 0.0, 0.0), m * np.diag([0.01, 0.1, 0.1]))
+            return gc.Body(name, parent, gc.Joint.revolute((0.0, 1.0, 0.0)), T, parameters)
+
+        robot = gc.Robot.build([bar("a", None, 0.0, 1.0), bar("b", "a", 1.0, mass), bar("c", None, 1.4, 1.0)])
+        pin = Constraint("spherical", "pin", ("b", "c"), point=(1.3, 0.0, 0.0), point_b=(1.2, 0.0, 0.0))
+        loop = ClosedLoops(robot, [pin])
+        y0 = loop.consistent([-1.0, 1.0, -1.2], [3.0, 0.0, 0.0])
+        return integrate_index1(loop, y0, (0.0, 2.0), 0.03, project=True).y[-1, :3]
+
+    assert np.abs(at_the_end(1e-8) - at_the_end(1e-4)).max() < 3e-3

@@ -223,7 +223,7 @@ def bricard_motion():
     def inertia_of(x):
         centres, frames, _, _ = rods_of(x + 1e-20j)
         size = np.where(np.abs(np.diff(CORNERS, axis=0)) > 0.5, 1.0, WIDTH)
-        return ((centres.imag**2).sum() + (frames.imag**2 * size[:, None] ** 2 / 12.0).sum()) * 1e40
+        return ((np.imag(centres) ** 2).sum() + (np.imag(frames) ** 2 * size[:, None] ** 2 / 12.0).sum()) * 1e40
 
     ends = [-0.2, np.pi + 0.2]
     M = Chebyshev.interpolate(np.vectorize(inertia_of), 60, ends)

@@ -180,6 +180,11 @@ class ClosedLoops(Index1System):
         -------
         ndarray, shape (nv,)
             Accelerations [rad/s^2, m/s^2].
+
+        Raises
+        ------
+        ArgumentError
+            If an argument is invalid, or if the rank of the constraints is in doubt and no closed configuration is near.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
             return self._accelerate(number("t", t), self._factorised(self._state(y)))[0]
