@@ -184,7 +184,7 @@ class ClosedLoops(Index1System):
         Raises
         ------
         ArgumentError
-            If an argument is invalid, or if the rank of the constraints is in doubt and no closed configuration is near.
+            If an argument is invalid, or if the rank is in doubt and no configuration with closed loops is near.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
             return self._accelerate(number("t", t), self._factorised(self._state(y)))[0]
