@@ -104,7 +104,7 @@ def test_adaptive_steps_between_samples_keep_the_tolerance(dt, control_dt):
 def test_tolerances_that_can_not_be_met_end_the_run():
     law = Torque(lambda t: np.array([np.sign(np.sin(1e5 * t)), 0.0]))
     with pytest.raises(
-        SimulationError, match=r"stopped at t = 0 s: the closed loop is unstable, or too stiff: rtol = 0"
+        SimulationError, match=r"stopped at t = 0 s: the closed loop is unstable, or it is too stiff: rtol = 0"
     ) as e:
         flat_simulate(ARM, law, [0.1, 0.2], [0.0, 0.0], 1.0, 0.5, method=gc.integrators.Adaptive(rtol=0.0, atol=1e-19))
     assert len(e.value.run.t) == 1
@@ -326,7 +326,7 @@ def test_a_controller_that_fails_leaves_the_run_so_far():
 def test_an_adaptive_method_gives_an_unstable_loop_up():
     pushy = Torque(None)
     pushy.__class__ = type("Pushy", (Torque,), {"__call__": lambda self, t, q, v, z: gc.Command(1e3 * (v + q))})
-    with pytest.raises(SimulationError, match="unstable, or too stiff: more than 10000 steps") as caught:
+    with pytest.raises(SimulationError, match="unstable, or it is too stiff: more than 10000 steps") as caught:
         gc.simulate(ARM, pushy, [0.1, 0.1], [0.1, 0.0], 5.0, 1e-2, options=gc.SimulationOptions(method="MK54"))
     assert len(caught.value.run.t) >= 1
 
@@ -480,7 +480,7 @@ def test_an_unstable_loop_ends_with_a_message_and_the_run_so_far():
             return gc.Command(1e3 * v)
 
     with pytest.raises(
-        SimulationError, match=r"stopped at t = .* the closed loop is unstable, or dt = 0.01 s too long"
+        SimulationError, match=r"stopped at t = .* the closed loop is unstable, or dt = 0.01 s is too long"
     ) as caught:
         gc.simulate(ARM, Pushy(None), [0.1, 0.1], [0.1, 0.0], 5.0, 1e-2)
     run = caught.value.run

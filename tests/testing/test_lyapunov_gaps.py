@@ -334,7 +334,7 @@ def test_gains_too_stiff_for_the_step_of_the_runs_are_not_accused():
     of 1 ms.
     """
     stiff = controllers.Passivity(ARM, Sinusoids(ARM, [0.0, 0.0], 0.2, 0.4, [0.0, 2.0]), K=600.0)
-    with pytest.raises(gc.SimulationError, match=r"or dt = 0\.001 s too long for it: the state is not finite"):
+    with pytest.raises(gc.SimulationError, match=r"or dt = 0\.001 s is too long for it: the state is not finite"):
         gc.simulate(ARM, stiff, [-2.3, 0.15], [0.7, -1.5], 0.3, 1e-3, options=IN_PYTHON)
     with evidence.listening() as heard:
         testing.assert_lyapunov(stiff, ARM, states=10, search=400)
