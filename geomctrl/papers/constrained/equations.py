@@ -359,7 +359,7 @@ class Index1System(ABC):
         """The same, but only velocities in the mask `free` change."""
         try:
             mask: Any = np.asarray(free)
-        except ValueError:
+        except Exception:  # of the object itself, or of lists of different lengths
             mask = np.zeros(0)
         if mask.dtype != bool or mask.shape != self.velocities or np.ma.is_masked(free):
             raise ArgumentError(f"free: expected booleans of shape {self.velocities}, got {shown(free)}")

@@ -163,7 +163,7 @@ EXAMPLES = {
     "replay": Example(
         {"store": Fresh(swept), "index": 1, "make": make, "monitors": Argument("default", "none empty")}, compare=False
     ),
-    "control.arguments": Example({"x": LAW}, compare=False),
+    "control.arguments": Example({"x": Argument(LAW, "raising")}, compare=False),
     "control.with_arguments": Example({"x": LAW, "changes": Argument({"kp": 20.0}, "mapping")}, compare=False),
     "control.desired_at": Example({"reference": REFERENCE, "t": number(0.25)}),
     "references.Quintic": Example(

@@ -249,7 +249,7 @@ EXAMPLES = {
     "identification.RegressorModel.compress": Example({"data": LOG, "progress": lambda x: None}, MODEL),
     "identification.Validation": Example(
         {
-            "test": number(0.25, positive=True, legal="none string"),
+            "test": number(0.25, positive=True, legal="none string raising"),
             "period": number(2.0, positive=True),
             "reading": Reading(),
         }
