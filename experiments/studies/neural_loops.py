@@ -10,8 +10,10 @@ systems, EPiC Series in Computing, 2020 to 2024. Networks: ARCH-COMP's, as in th
 - Double pendulum: two of them, with angles from the vertical and a torque along each. All states in [-1, 1.7] to 1 s.
 - Oscillator (TORA, "reach"): a cart on a spring and an unbalanced rotor, in the form of its equations. In the goal at
   5 s.
+- Cart-pole: equations and goal of ARCH-COMP 2024's "balancing", in the form of its equations. The network, two layers
+  of 64 tanh, and the initial box are chosen here. Position, angle and its rate are in [-0.001, 0.001] from 8 to 10 s.
 
-Prints the verdict, the time of the CPU, and widths at the end beside those of sampled motions. Nothing is tuned.
+Prints the verdict, the time of the CPU, and widths at the end beside those of sampled motions. No option is tuned.
 """
 
 import sys
@@ -144,12 +146,54 @@ def oscillator(name):
     return Problem(Oscillator(robot), law, *box, 5.0, 0.5, controller, rates)
 
 
+class CartPole(gc.Plant):
+    """The command accelerates the cart, and the pole turns by its weight and the cart's acceleration."""
+
+    def net_torque(self, t, q, v, tau, x):
+        turn = 0.08 * 0.41 * (9.8 * np.sin(q[1]) - tau[0] * np.cos(q[1])) - 0.0021 * v[1]
+        return tau + np.array([0.0, turn / 0.0105])
+
+
+def balancing_network():
+    """Random layers without bias, so that 0 is an equilibrium, and last weights that fit a linear law of the state."""
+    rng, half = np.random.default_rng(0), np.array([0.4, 0.3, 0.7, 1.5])
+    first, second = rng.normal(size=(64, 4)) / (8.0 * half), rng.normal(size=(64, 64)) / 8.0
+    X = rng.uniform(-half, half, (4000, 4))
+    H = np.tanh(np.tanh(X @ first.T) @ second.T)
+    last = np.linalg.solve(H.T @ H + np.eye(64), H.T @ (X @ [2.0, 17.5, 2.5, 3.1]))
+    return lambda x: np.array([last @ np.tanh(second @ np.tanh(first @ x))])
+
+
+def cart_pole():
+    unit = gc.inertia.from_com(1.0, (0.0, 0.0, 0.0), np.eye(3))
+    joints = [gc.Joint.prismatic((1, 0, 0), name=x) for x in ("cart", "pole")]
+    robot = gc.Robot.build([gc.Body(j.name, None, j, None, unit) for j in joints], gravity=(0.0, 0.0, 0.0))
+    controller = balancing_network()
+
+    def law(t, q, v, z):
+        u = controller(np.concatenate([q, v]))
+        return gc.Command(np.array([2.0 * u[0], 0.0]))
+
+    def rates(x, u):
+        cart = 2.0 * u[0]
+        pole = (0.08 * 0.41 * (9.8 * np.sin(x[1]) - cart * np.cos(x[1])) - 0.0021 * x[3]) / 0.0105
+        return np.array([x[2], x[3], cart, pole])
+
+    upper = np.array([0.1, 0.1, 0.05, 0.05])
+    return Problem(CartPole(robot), law, -upper, upper, 10.0, 0.02, controller, rates)
+
+
 PROBLEMS = {
     "single pendulum": single_pendulum,
     "double pendulum": double_pendulum,
     "oscillator, sigmoid": partial(oscillator, "tora_sigmoid"),
     "oscillator, tanh": partial(oscillator, "tora_relu_tanh"),
+    "cart-pole": cart_pole,
 }
+
+
+def worst(statuses):
+    return next(x for x in ("refuted", "undecided", "proved") if x in statuses)
 
 
 def verdict(name, tube):
@@ -158,7 +202,9 @@ def verdict(name, tube):
         return tube.stays("q[0]", lower=0.0, upper=1.0, start=0.5).status
     if name == "double pendulum":
         checks = [tube.stays(f"{x}[{k}]", lower=-1.0, upper=1.7).status for x in "qv" for k in (0, 1)]
-        return next(x for x in ("refuted", "undecided", "proved") if x in checks)
+        return worst(checks)
+    if name == "cart-pole":
+        return worst([tube.stays(x, lower=-0.001, upper=0.001, start=8.0).status for x in ("q[0]", "q[1]", "v[1]")])
     goal = np.array([-0.1, -np.inf, -0.9, -np.inf]), np.array([0.2, np.inf, -0.6, np.inf])
     return tube.inside(goal, time=5.0).status
 

@@ -1,5 +1,7 @@
 """Tubes of sampled laws: exact linear loops, published neural networks, claims about held commands."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -216,3 +218,14 @@ def test_networks_of_the_oscillator_meet_their_specification(name):
     require_inside(tube, problem, np.random.default_rng(0).uniform(problem.lower, problem.upper, (4, 4)))
     lo, hi = tube.box(problem.t_end)
     assert (hi - lo < 1.1 * np.ptp(tube._motions(256)[1][:, -1], 0)).all()
+
+
+def test_motions_of_the_cart_pole_under_a_network_are_in_the_tube():
+    problem = dataclasses.replace(neural_loops.cart_pole(), t_end=0.1)
+    tube = testing.reach(
+        problem.plant, problem.law, (problem.lower, problem.upper), problem.t_end, control_dt=problem.control_dt
+    )
+    assert tube
+    require_inside(tube, problem, np.random.default_rng(0).choice([-1.0, 1.0], (4, 4)) * problem.upper)
+    lo, hi = tube.box(problem.t_end)
+    assert (hi - lo < 1.5 * np.ptp(tube._motions(64)[1][:, -1], 0)).all()

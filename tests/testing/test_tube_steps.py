@@ -1,6 +1,7 @@
 """Taylor models and tubes of equations without robots, against rationals, mpmath, closed forms and sampled motions."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import mpmath
 import numpy as np
@@ -47,6 +48,33 @@ def test_max_has_the_narrowest_line_and_tanh_a_line_near_the_narrowest(low, high
     narrowest = 0.5 * np.ptp(np.tanh(x) - slopes * x, axis=1).min()
     _, row = model.evaluated(lambda x, y: unary("tanh", x), [(C, 0.0), (C, 0.0)])
     assert row[-4] <= 1.15 * narrowest + 1e-9
+
+
+@pytest.mark.parametrize(("neurons", "half"), [((25, 25), 0.1), ((50, 50, 50), 1.0)])
+def test_a_network_of_max_has_the_zonotope_of_its_lines(neurons, half):
+    """The bounds are those of DeepZ (Singh et al. 2018) in numpy, neither wider nor narrower, and contain samples."""
+    rng = np.random.default_rng(0)
+    sizes = (4, *neurons, 1)
+    layers = [(rng.normal(size=(m, n)) * (2.0 / n) ** 0.5, 0.1 * rng.normal(size=m)) for n, m in pairwise(sizes)]
+    graph, centre = Graph(), rng.normal(size=4)
+    x, c, G = [graph.load(1, k) for k in range(4)], centre, half * np.eye(4)
+    samples = centre + rng.uniform(-half, half, (500, 4))
+    for k, (W, b) in enumerate(layers):
+        x = [sum((mul(w, y) for w, y in zip(row, x)), bias) for row, bias in zip(W.tolist(), b.tolist())]
+        c, G, samples = W @ c + b, W @ G, samples @ W.T + b
+        if k < len(neurons):
+            x, samples = [binary("max", y, 0.0) for y in x], np.maximum(samples, 0.0)
+            h, l = (np.maximum(np.abs(G).sum(1) + sign * c, 0.0) for sign in (1.0, -1.0))
+            slope = h / (h + l)
+            c, G = slope * c + 0.5 * slope * l, np.hstack([slope[:, None] * G, np.diag(0.5 * slope * l)])
+    law = OperationRows(graph, [*((1, k) for k in range(5)), (2, 0)], [], {}, x)
+    box = np.append(centre - half, [0.0, 0.0]), np.append(centre + half, [0.0, 0.0])
+    enclosure = steps.Enclosure(tube_battery.dynamics(steps, lambda t, y: [0.0] * 5, 5), *box, 2)
+    assert enclosure.hold(law, slice(4, 5))
+    lo, hi = steps.bounds(enclosure.X[4])
+    np.testing.assert_allclose([lo, hi], [c[0] - np.abs(G).sum(), c[0] + np.abs(G).sum()], rtol=1e-9)
+    assert lo <= samples.min()
+    assert samples.max() <= hi
 
 
 def test_sampled_motions_of_held_commands_stay_in_the_tube():
