@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.tracing.code_identity import is_own_class, is_own_function
+from geomctrl.tracing.code_identity import CONSTRUCTORS, is_own_class, is_own_function
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .containers import content, difference, other_keys, put_back, underlying
@@ -116,6 +116,11 @@ def contents_of(*objects: Any, functions: list[Any] | None = None) -> list[tuple
         elif issubclass(kind, (list, dict, deque, set, types.CellType)) or is_own_class(kind):
             contents.append((x, before := content(x)))
             ahead += before.values()
+        keyed = next((base for base in (dict, set, frozenset) if issubclass(kind, base)), None)
+        if functions is not None and keyed is not None:
+            ahead += [key for key in keyed.__iter__(x) if isinstance(key, type)]
+        if functions is not None and issubclass(kind, defaultdict):
+            ahead.append(x.default_factory)
     return contents
 
 
@@ -148,7 +153,11 @@ class Snapshot:
 
 
 class _Reached(ExternalState):
-    """What code reaches by names, without the objects that compiled code does not support."""
+    """What code and constructors reach by names, without the objects that compiled code does not support."""
+
+    def _search(self, roots: Iterable[tuple[Any, str]], kinds: Iterable[type]) -> None:
+        self._attributes.update(CONSTRUCTORS)
+        super()._search(roots, kinds)
 
     def _visit(self, x: Any, name: str, *, copied: bool = False) -> None:
         with suppress(UntraceableError):

@@ -87,7 +87,6 @@ class ExternalState:
         self._libraries: dict[int, types.ModuleType] = {}
         self._known: dict[int, frozenset[str]] = {}  # names in the owners before the first call
         self._package_classes: set[int] = set()  # whose attributes are in _attributes
-        self._constructed: set[int] = set()  # classes that code reaches itself, and their bases
         self._visited: set[tuple[int, str]] = set()
         self._copied_functions = set(map(id, copied))
         try:
@@ -145,6 +144,8 @@ class ExternalState:
     def _more(self) -> bool:
         """Visit attributes of classes and modules that visited code names; return False if there are no new ones."""
         anything = not self._attributes.isdisjoint(DYNAMIC_LOOKUPS)
+        if "getattr" in self._attributes:  # may look up __class__
+            self._attributes.update(CONSTRUCTORS)
         todo = [
             (owner, name)
             for owner in self._owners.values()
@@ -153,7 +154,6 @@ class ExternalState:
             and (
                 name in self._attributes
                 or object_kinds.is_implicit(owner, name, x)
-                or (name in CONSTRUCTORS and id(owner) in self._constructed)
                 or (anything and not name.startswith("__"))
             )
         ]
@@ -163,7 +163,7 @@ class ExternalState:
             if name in CREATED and (not value or name == "__slotnames__"):
                 continue
             self.named.append((owner, name, value))
-            if type(value) is classmethod:  # may create an object of the class
+            if issubclass(type(value), classmethod) and object_kinds.may_create(value.__func__, of_class=True):
                 self._attributes.update(CONSTRUCTORS)
             if isinstance(owner, type) and CACHE in (type(value), type(getattr(value, "__func__", None))):
                 raise UntraceableError(
@@ -199,7 +199,7 @@ class ExternalState:
         self.reached.append(x)
         if type(x) is types.ModuleType:
             self._libraries.setdefault(id(x), x)
-        elif type(x) is types.FunctionType or id(x) in object_kinds.READERS or is_printed(x):
+        elif type(x) is types.FunctionType or x is type or id(x) in object_kinds.READERS or is_printed(x):
             self._visit(x, name)
         refuse_files(x, name)
 
@@ -224,7 +224,7 @@ class ExternalState:
             self._function(without_recording(x), name, copied)
         elif issubclass(kind, type):
             self._class(x, name)
-            self._constructed.update(map(id, x.__mro__))
+            self._attributes.update(CONSTRUCTORS)
         elif issubclass(kind, types.ModuleType):
             self._module(x, name)
         elif issubclass(kind, FUNCTIONS):
@@ -237,7 +237,7 @@ class ExternalState:
         self.reached.append(x.__code__)
         if not is_pure_module(x.__module__):
             raise UntraceableError(f"{name} is used: {outside_of_the_law(x.__module__)}")
-        if x.__module__ == "dataclasses":
+        if x.__module__ in object_kinds.CREATORS:
             self._attributes.update(("__dataclass_fields__", *CONSTRUCTORS))
         if not is_own_function(x) or (x.__module__ or "").startswith("geomctrl."):
             refuse_files(x, name)
@@ -265,10 +265,9 @@ class ExternalState:
         """Visit the names that a function's code looks up in its globals, in builtins and in imported modules."""
         space, names = x.__globals__, names_of(x.__code__)
         self.spaces[id(space)] = space
-        of_constructor = x.__name__ in CONSTRUCTORS  # calls those of the bases, which are followed with the class
-        self._attributes |= names.attributes - {*CONSTRUCTORS} if of_constructor else names.attributes
-        if ("type" in names.loaded or "__class__" in names.attributes) and x.__name__ not in object_kinds.COMPARISONS:
-            self._attributes.update(CONSTRUCTORS)  # the code may create an object like another one
+        self._attributes |= names.attributes
+        if object_kinds.may_create(x):
+            self._attributes.update(CONSTRUCTORS)
         for other in sorted(names.attributes & object_kinds.REFUSED_ATTRIBUTES):
             raise UntraceableError(f"{name} reads {other}: its result may depend on more than numbers")
         other = ""
@@ -317,7 +316,9 @@ class ExternalState:
                 continue
             if cls.__module__.startswith("geomctrl."):  # a class of the package may call any of its attributes
                 self._package_classes.add(id(cls))
-                self._attributes |= names_in_class(cls, len(vars(cls)), object_kinds.NOT_READ) - {*CONSTRUCTORS}
+                self._attributes |= names_in_class(cls, len(vars(cls)), object_kinds.NOT_READ)
+            elif object_kinds.has_creating_methods(cls):
+                self._attributes.update(CONSTRUCTORS)
             elif id(cls) not in self._known and is_own_class(cls):
                 if "__del__" in vars(cls):
                     raise UntraceableError(f"{cls.__name__} has __del__, which copies of its objects would call too")
@@ -332,7 +333,7 @@ class ExternalState:
         if not is_pure_module(x.__name__):
             raise UntraceableError(f"{name} is used: {outside_of_the_law(x.__name__)}")
         if x.__name__ == "dataclasses":
-            self._attributes.update(("__dataclass_fields__", *CONSTRUCTORS))
+            self._attributes.add("__dataclass_fields__")
         if is_followed(x.__name__):
             self._owns(x)
         elif origin(x.__name__) != "geomctrl":
