@@ -21,7 +21,6 @@ from geomctrl.tracing.untraceable import UntraceableError
 from .compiled.choice import say
 from .compiled.contents import Snapshot
 from .compiled.law_use import used_by_this_thread
-from .compiled.object_kinds import REPLACEMENTS
 from .contracts import Controller
 from .loop_runner import LONGER_CHUNKS, Case, LoopRunner, in_a_loop
 from .monitors import Monitor
@@ -140,8 +139,7 @@ def run_loop(
     remembers = choice and control_dt is not None  # the law may have changed itself before compilation is refused
     owned = case.plant, case.controller, watching
     before = Snapshot(*owned, names=True) if choice is True or remembers else Snapshot()
-    replaced = None if progress else before.replaced  # `progress` is a user's code, which may replace members
-    with used_by_this_thread([case.controller, case.plant, *watching]), REPLACEMENTS.known(replaced):
+    with used_by_this_thread([case.controller, case.plant, *watching]):
         try:
             return run(choice)
         except UntraceableError as error:  # with "auto" also after the run, if compiled code and Python disagree

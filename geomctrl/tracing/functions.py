@@ -201,12 +201,27 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
         raise UntraceableError(f"np.pad with values that depend on the state can not be traced{caller()}: {JOIN}")
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
         raise UntraceableError(f"np.pad with mode={mode!r} can not be traced{caller()}: {JOIN}")
-    options = {"constant_values": constant_values} if mode == "constant" else {}
-    return _code(np.pad)(entries(array), pad_width, mode, **options)
+    array, options = entries(array), {}
+    if mode == "constant":
+        options["constant_values"] = np.asarray(constant_values).astype(dtype_of(array))
+    return _code(np.pad)(array, pad_width, mode, **options)
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    for x in (to_end, to_begin):
+        if x is not None and not np.can_cast(_dtype(x), _dtype(ary), "same_kind"):
+            raise TypeError(f"np.ediff1d: expected ends of type {_dtype(ary)}, got {_dtype(x)}")
+    return _code(np.ediff1d)(entries(ary), to_end, to_begin)
+
+
+def _dtype(x: Any) -> np.dtype:
+    """The type of the numeric array that numpy would make of x."""
+    x = entries(x) if arrays.holds_any(x) else np.asarray(x)
+    return dtype_of(x) if x.dtype == object else x.dtype
 
 
 def matrix_power(a: Any, n: int) -> Any:
-    return _code(np.linalg.matrix_power)(linear_algebra.inverse(a) if n < 0 else entries(a), abs(n))
+    return _code(np.linalg.matrix_power)(NUMPY[np.linalg.inv](a) if n < 0 else entries(a), abs(n))
 
 
 NUMPY: dict[Any, Callable[..., Any]] = {
@@ -269,13 +284,14 @@ NUMPY: dict[Any, Callable[..., Any]] = {
     np.fix: lambda x: np.trunc(entries(x).view(arrays.SymbolArray)),
     np.real: lambda val: entries(val),
     np.pad: pad,
+    np.ediff1d: ediff1d,
     np.linalg.matrix_power: matrix_power,
     np.linalg.solve: _with_result(linear_algebra.solve),
     np.linalg.inv: _with_result(linear_algebra.inverse),
     np.linalg.pinv: _with_result(linear_algebra.pseudo_inverse),
     np.linalg.cholesky: _with_result(linear_algebra.cholesky),
     np.linalg.lstsq: lambda a, b, rcond=None: linear_algebra.least_squares(a, b, rcond),
-    np.linalg.svd: linear_algebra.svd,
+    np.linalg.svd: _with_result(linear_algebra.svd),
     np.linalg.cond: linear_algebra.condition_number,
     np.linalg.eigvalsh: _with_result(linear_algebra.symmetric_eigenvalues),
     np.linalg.det: _with_result(linear_algebra.determinant),
@@ -298,7 +314,7 @@ fill_diagonal(a,val) inner(a,b,/) outer(a,b) dot(a,b) vdot(a,b,/) kron(a,b) tens
 cross(a,b,axisa=-1,axisb=-1,axisc=-1,axis=None) diff(a,n=1,axis=-1) convolve(a,v,mode="full")
 correlate(a,v,mode="valid") polyval(p,x) meshgrid(*xi,indexing="xy") einsum(*operands,optimize=False)
 iscomplexobj(x) isrealobj(x) resize(a,new_shape)
-apply_along_axis(func1d,axis,arr,*args) apply_over_axes(func,a,axes) ediff1d(ary,to_end=None,to_begin=None)
+apply_along_axis(func1d,axis,arr,*args) apply_over_axes(func,a,axes)
 rollaxis(a,axis,start=0) vander(x,N=None,increasing=False) linalg.multi_dot(arrays)
 """
 

@@ -74,7 +74,7 @@ def determinant(a: Any) -> Any:
 
 
 def cholesky(a: Any) -> np.ndarray:
-    """L with L L^T = a; nan unless a is positive definite."""
+    """L with L L^T = a; requires that a is positive definite."""
     A = _square(a, "cholesky")
     L = np.zeros(A.shape).astype(object)
     for j in range(len(A)):
@@ -82,6 +82,8 @@ def cholesky(a: Any) -> np.ndarray:
             x = A[i, j]
             for k in range(j):
                 x = x - L[i, k] * L[j, k]
+            if i == j:
+                require(relation("lt", 0.0, x))
             L[i, j] = unary("sqrt", x) if i == j else div(x, L[j, j])
     return L
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextlib import contextmanager
 from itertools import chain
 from operator import attrgetter, is_, itemgetter
 from typing import Any, NamedTuple
 
 from .code_identity import CREATED, functions_in
 from .locks import members_replaced
-from .untraceable import assigned
 
 ATTRIBUTES = {name: attrgetter(f"__{name}__") for name in ("code", "defaults", "kwdefaults", "bases")}
 EQUAL_TO_OTHERS = (int, float, complex, tuple, frozenset)
@@ -40,7 +38,6 @@ class Replacements:
         self._numbers: Callable[[list[Any]], Iterable[Any]] = tuple
         self._first_numbers: Iterable[Any] = ()
         self._result: list[tuple[str, list[Any]]] | None = None
-        self._known: ContextVar[list[tuple[str, list[Any]]] | None] = ContextVar("replacements", default=None)
 
     @contextmanager
     def with_cached_result(self) -> Iterator[None]:
@@ -51,18 +48,9 @@ class Replacements:
         finally:
             self._result = None
 
-    def known(self, result: list[tuple[str, list[Any]]] | None) -> AbstractContextManager[Any]:
-        """Context in which `now` returns `result` in this thread, because no code that could change it runs there.
-
-        None: `now` looks again.
-        """
-        return assigned(self._known, result)
-
     def now(self) -> list[tuple[str, list[Any]]]:
         """Return the changed locations with their members; [] if there are none."""
         result = self._result  # another thread may reset it
-        if result is None:
-            result = self._known.get()
         if result is not None:
             return result
         with members_replaced:  # not while another thread traces: it replaces members for a moment
@@ -141,8 +129,9 @@ class Replacements:
         for f in functions:
             if f.__kwdefaults__:
                 self._watch(f"{name}.{f.__qualname__}", f.__kwdefaults__)
-        # without a default at import, all calls give the argument: a default set later changes none of them
-        positional, by_keyword = [f for f in functions if f.__defaults__], [f for f in functions if f.__kwdefaults__]
+        # a default has a meaning for a parameter only, and another code is seen; many functions have no such parameters
+        positional = [f for f in functions if f.__code__.co_argcount]
+        by_keyword = [f for f in functions if f.__code__.co_kwonlyargcount]
         for owners, new in zip(self._owners, (functions, positional, by_keyword, classes), strict=True):
             owners += new
 

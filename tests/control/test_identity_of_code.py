@@ -502,3 +502,38 @@ def test_no_change_reuses_the_code_that_was_made_before_it(case):
     if not case.python:
         assert compiled_before is not None, "the law is refused"
         assert compiled is not None, "the law is refused after the change"
+
+
+LAW = next(kind for kind in gc.controllers.PDGravity.__mro__ if "__call__" in vars(kind))
+CALL, PENDING = LAW.__call__, [False]
+
+
+def half(self, t, q, v, z):
+    command = CALL(self, t, q, v, z)
+    return gc.Command(0.5 * command.tau, signals=command.signals)
+
+
+class Replacing(gc.Robot):
+    """A robot of whose code the law does not show anything, and which replaces the law's method in a call."""
+
+    def gravity_force(self, q):
+        if PENDING[0]:
+            replace_method()
+        return super().gravity_force(q)
+
+
+def replace_method():
+    PENDING[0] = False
+    type.__setattr__(LAW, "__call__", half)
+
+
+def test_code_that_replaces_a_method_in_a_call_is_seen(monkeypatch):
+    robot, runs = object.__new__(Replacing), []
+    vars(robot).update(vars(ROBOT))
+    for compiled in (False, True):
+        for PENDING[0] in (False, True):
+            monkeypatch.setattr(LAW, "__call__", CALL)
+            runs.append(run(gc.controllers.PDGravity(robot, [0.1, 0.2], kp=20.0, kd=5.0), compiled).tau)
+            assert not PENDING[0]
+    assert not np.allclose(runs[0], runs[1])
+    np.testing.assert_allclose(runs[2:], runs[:2], rtol=1e-12, atol=1e-14)

@@ -184,6 +184,9 @@ TRACED = {
         [*(np.pad(q, (1, 2), mode=mode) for mode in ("edge", "reflect", "symmetric", "wrap")), np.pad(v, 1)]
     ),
     "153 pad with a value": lambda q, v: np.pad(np.outer(q, v), ((1, 0), (0, 2)), constant_values=0.5).ravel(),
+    "153b pad of integers and conditions": lambda q, v: np.concatenate(
+        [np.pad(np.floor(q).astype(int), 1, constant_values=(2.5, -0.5)), np.pad(q > v, 2, constant_values=0.1)]
+    ),
     "154 fix": lambda q, v: np.fix(3.0 * q),
     "155 resize": lambda q, v: np.resize(q, (3, 2)).ravel(),
     "156 apply_along_axis": lambda q, v: [
@@ -211,6 +214,8 @@ REFUSED = {
     "as single precision": lambda q, v: np.asarray(q, np.float32),
     "interp of a period that depends on the state": lambda q, v: np.interp(q, TABLE_X, TABLE_Y, period=abs(v[0])),
     "pad without values": lambda q, v: np.pad(q, 1, mode="empty"),
+    "ediff1d with ends of another type": lambda q, v: np.ediff1d(q, to_end=1j)[:3],
+    "ediff1d with a list of another type": lambda q, v: np.ediff1d(np.floor(q).astype(int), to_begin=[1, 0.5])[2:],
     "sum where": lambda q, v: [np.sum(q, where=q > 0.0)],
     "nextafter": lambda q, v: np.nextafter(q, v),
 }

@@ -1,5 +1,7 @@
 """Functions of scipy on symbols, and least squares of numpy: their values, and no result where they raise."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy
@@ -10,6 +12,7 @@ from scipy.linalg import cho_factor, cho_solve, expm, sqrtm
 from scipy.linalg import solve as solved
 
 from geomctrl.tracing import trace
+from geomctrl.tracing.functions import NUMPY
 from geomctrl.tracing.scipy_functions import SCIPY
 from geomctrl.tracing.untraceable import UntraceableError
 
@@ -111,6 +114,66 @@ def test_where_scipy_raises_there_is_no_result(name):
     for x in np.array(rows):
         with pytest.raises(np.linalg.LinAlgError):
             call(x)
+
+
+RAISES_FOR_SOME = {
+    np.linalg.inv: np.linalg.inv,
+    np.linalg.solve: lambda a: np.linalg.solve(a, np.ones(len(a))),
+    np.linalg.pinv: np.linalg.pinv,
+    np.linalg.cholesky: np.linalg.cholesky,
+    np.linalg.lstsq: lambda a: np.linalg.lstsq(a, np.ones(len(a)), rcond=None)[0],
+    np.linalg.svd: lambda a: np.linalg.svd(a, compute_uv=False),
+    np.linalg.cond: np.linalg.cond,
+    np.linalg.eigvalsh: np.linalg.eigvalsh,
+    np.linalg.det: np.linalg.det,
+    np.linalg.norm: np.linalg.norm,
+    np.linalg.matrix_power: lambda a: np.linalg.matrix_power(a, -1) + np.linalg.matrix_power(a, -2),
+    linalg.inv: lambda a: linalg.inv(a),
+    linalg.det: lambda a: linalg.det(a),
+    linalg.pinv: lambda a: linalg.pinv(a),
+    linalg.norm: lambda a: linalg.norm(a),
+    linalg.svdvals: lambda a: linalg.svdvals(a),
+    linalg.solve: lambda a: linalg.solve(a, np.ones(len(a))),
+    linalg.lstsq: lambda a: linalg.lstsq(a, np.ones(len(a)))[0],
+    linalg.cholesky: lambda a: linalg.cholesky(a),
+    linalg.cho_factor: lambda a: linalg.cho_factor(a)[0],
+    linalg.cho_solve: lambda a: linalg.cho_solve((a, True), np.ones(len(a))),
+    linalg.solve_triangular: lambda a: linalg.solve_triangular(a, np.ones(len(a))),
+    linalg.block_diag: lambda a: linalg.block_diag(a, a),
+}
+
+
+def unusual(n):
+    """Matrices with n rows that are singular, also in floating point, indefinite or not finite."""
+    powers = 2.0 ** np.random.default_rng(5).integers(-3, 4, (2, 4, n))
+    singular = [np.outer(u, w) for u, w in zip(*powers)] + [np.outer(u, u) for u in powers[0]] if n > 1 else []
+    broken = [np.where(np.eye(n) == 1.0, x, 0.5) for x in (np.nan, np.inf)]
+    return np.array([np.zeros((n, n)), -np.eye(n), *singular, *broken]).reshape(-1, n * n)
+
+
+def raises(f, x):
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an ill-conditioned matrix
+            f(x)
+    except (np.linalg.LinAlgError, ValueError):
+        return True
+    return False
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("function", RAISES_FOR_SOME, ids=lambda f: f"{f.__module__}.{f.__name__}")
+def test_where_a_function_of_a_matrix_raises_there_is_no_result(function, n):
+    f = lambda x: np.ravel(RAISES_FOR_SOME[function](x.reshape(n, n)))  # noqa: E731
+    rows = unusual(n)
+    without = np.array([raises(f, x) for x in rows])
+    assert not outputs(f, rows)[1][without].any()
+
+
+def test_every_function_of_a_matrix_is_tested():
+    of_numpy = {f for f in NUMPY if f.__module__ == "numpy.linalg"}
+    of_scipy = {getattr(linalg, path.rpartition(".")[2]) for path in SCIPY if path.startswith("scipy.linalg.")}
+    assert of_numpy | of_scipy == {*RAISES_FOR_SOME}
 
 
 def test_ranks_below_full_are_computed_by_numpy():

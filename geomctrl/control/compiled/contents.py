@@ -127,13 +127,12 @@ def contents_of(*objects: Any, functions: list[Any] | None = None) -> list[tuple
 class Snapshot:
     """`contents_of` objects at this time; a call restores them.
 
-    names: also what their code reaches by names, such as globals and attributes of classes. `replaced`: the replaced
-    members of the package if only its own code can run in calls of the objects, else None.
+    names: also what their code reaches by names, such as globals and attributes of classes.
     """
 
     def __init__(self, *objects: Any, names: bool = False):
         functions: list[Any] = []
-        self._contents, self._state, self.replaced = contents_of(*objects, functions=functions), None, None
+        self._contents, self._state = contents_of(*objects, functions=functions), None
         if not names:
             return
         kinds = dict.fromkeys(kind for x, _ in self._contents if is_own_class(kind := type(x)))
@@ -141,8 +140,6 @@ class Snapshot:
             state = _Reached([(x, x.__name__) for x in functions], kinds)
             state.begin()
             self._state = state
-            if not state.replaced and all(x.__module__.startswith("geomctrl.") for x in (*functions, *kinds)):
-                self.replaced = state.replaced
 
     def __call__(self) -> None:
         if self._state is not None:

@@ -99,8 +99,7 @@ class ExternalState:
             self._visit(x, name, copied=id(x) in self._copied_functions)
         for kind in kinds:
             self._class(kind, kind.__name__)
-        self.replaced = object_kinds.REPLACEMENTS.now()
-        for place, members in self.replaced:
+        for place, members in object_kinds.REPLACEMENTS.now():
             self.signature.append((place, *map(identity, members)))
             self.reached += members
             for x in members:
