@@ -85,6 +85,14 @@ class SymbolArray(TracedArray):
         is_simple = isinstance(exponent, (int, float)) and exponent in simple
         return simple[exponent](self) if is_simple else np.power(self, exponent)
 
+    def view(self, *args, **kwargs):
+        kinds = (*args, *kwargs.values())
+        if all(isinstance(x, type) and issubclass(x, np.ndarray) for x in kinds):
+            return super().view(*args, **kwargs)
+        if len(kinds) == 1 and np.dtype(kinds[0]) == dtype_of(self):
+            return super().view()
+        raise UntraceableError(f"the memory of an array of symbols is viewed as another type{caller()}: write x.astype")
+
     def fill(self, value):
         self[...] = value
 
@@ -126,6 +134,8 @@ class SymbolArray(TracedArray):
         super().__setitem__(..., entered(np.asarray(chosen, object)))
 
     def astype(self, dtype, *args, **kwargs):
+        if np.dtype(dtype) == object and called_by_user():
+            raise UntraceableError(f"an array of symbols is converted to objects{caller()}: write x.astype(float)")
         return wrapped(np.frompyfunc(CAST[known_dtype(dtype)], 1, 1)(self.view(np.ndarray)))
 
     def argmax(self, axis=None):

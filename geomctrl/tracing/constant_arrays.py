@@ -37,6 +37,7 @@ from .graph import called_by_user
 from .rotations import constant_rotation, is_single_rotation
 from .selected import refresh
 from .symbols import UntraceableError, caller
+from .type_tests import refuse_identity_with_truth
 
 DTYPES = {np.dtype(float), np.dtype(np.int64), np.dtype(bool)}
 MAX_ENTRIES = 1000  # length of the longest container that is searched for arrays
@@ -239,6 +240,7 @@ class _Search:
                     self._attribute(owner, name, value)
 
     def _function(self, f: types.FunctionType) -> None:
+        refuse_identity_with_truth(f.__code__)
         space, names = f.__globals__, names_of(f.__code__)
         self.names |= names.attributes | (DYNAMIC_LOOKUPS & {*names.loaded})
         for name in names.loaded:

@@ -194,7 +194,7 @@ def called_by_user(*libraries: str) -> bool:
 def _class(self: Any) -> type:
     if type(self.kind) is ConditionalKind and (asker.get() is None or not called_by_user()):
         return float if called_by_user("numpy", "abc") else type(self)  # also for np.float64, a subclass of float
-    return python_type(self) if called_by_user("numpy", "abc") else type(self)
+    return python_type(self) if called_by_user("numpy", "abc", "typing") else type(self)
 
 
 class Symbol:

@@ -107,7 +107,9 @@ def _hash(self: Symbol) -> int:
 
 
 _refuse_key = Symbol.__hash__
-Symbol.__index__, Symbol.__hash__ = _index, _hash  # pyright: ignore[reportAttributeAccessIssue]
+Symbol.__index__ = property(lambda self: functools.partial(int, _index(self)))  # pyright: ignore  (floats have none: refused)
+Condition.__index__ = property(Condition.__index__)  # pyright: ignore
+Symbol.__hash__ = _hash  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def known_index(key: Any) -> Any:

@@ -11,6 +11,7 @@ import math
 import statistics
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -21,8 +22,10 @@ import numpy as np
 from .arrays import SEQUENCES, SymbolArray, entered, has_symbols, holds_any, plain, row_of, wrapped
 from .code_identity import CACHE, PLAIN, origin
 from .constant_arrays import ConstantArray, array_of_list, holds_hidden_symbols, visible, visible_arrays
-from .dtypes import refuse_common
+from .dtypes import dtype_of, refuse_common
 from .entries import refuse_dtype
+from .floating_point_errors import raised_errors_refused, refuse_raised_errors, warning_filter
+from .graph import called_by_user
 from .locks import members_replaced
 from .numbers import scalar
 from .patched_math import math_on_symbols, mean_on_symbols
@@ -39,7 +42,7 @@ from .symbols import (
     with_kind,
 )
 from .tables import scipy_on_symbols
-from .type_tests import compares_types, type_replacements
+from .type_tests import compares_types, has_attribute, type_replacements
 from .untraceable import unrecorded_errors
 
 FILLED = ("zeros", "empty", "ones", "full", "zeros_like", "empty_like", "ones_like", "full_like", "eye", "identity")
@@ -55,9 +58,11 @@ def numpy_on_symbols(*spaces: dict[str, Any], roots: Iterable[Any] = ()) -> Iter
     globals of these modules and in `spaces`. numpy and math themselves remain unchanged, because compiled libraries
     call them with numbers. The arrays that the functions and classes `roots` reach by name are `visible_arrays`.
     """
+    refuse_raised_errors()
     with (
         members_replaced,
         scipy_on_symbols(),
+        raised_errors_refused(),
         np.errstate(all="ignore"),
     ):  # warnings about constants belong to the real run
         owner = threading.get_ident()
@@ -95,7 +100,7 @@ def numpy_on_symbols(*spaces: dict[str, Any], roots: Iterable[Any] = ()) -> Iter
 
 
 OF_MATH = {f for f in vars(math).values() if callable(f)}
-OF_TYPES = {"type", "float", "int"}
+OF_TYPES = {"type", "float", "int", "hasattr"}
 REPLACED = (ModuleType, BuiltinFunctionType, FunctionType, CACHE, type(np.sum), np.ufunc, type(np.r_), type(np.c_))
 
 
@@ -168,10 +173,21 @@ def _replacements(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
     of_numpy["linalg"] = _Module(np.linalg, of_linalg)
     of_math = {name: own(f, math_on_symbols(name)) for name, f in vars(math).items() if callable(f) and name[0] != "_"}
     builtin = {"max": own(max, _extreme(max)), "min": own(min, _extreme(min)), "print": own(print, _print)}
+    builtin |= {f.__name__: own(f, _bytes_of(f)) for f in (memoryview, bytearray)}
+    builtin["hasattr"] = own(hasattr, has_attribute)
+    of_numpy["frombuffer"] = own(np.frombuffer, _bytes_of(np.frombuffer))
     builtin |= type_replacements(owner)
     of_statistics = {name: own(getattr(statistics, name), mean_on_symbols(name)) for name in ("mean", "fmean")}
+    filters = (warnings.simplefilter, warnings.filterwarnings)
+    of_warnings = {f.__name__: own(f, warning_filter(f)) for f in filters}
     replacements: dict[Any, Any] = {}
-    modules = (np.linalg, of_linalg), (np, of_numpy), (math, of_math), (statistics, of_statistics)
+    modules = (
+        (np.linalg, of_linalg),
+        (np, of_numpy),
+        (math, of_math),
+        (statistics, of_statistics),
+        (warnings, of_warnings),
+    )
     for module, functions in modules:
         replacements |= {getattr(module, name): f for name, f in functions.items()}
         replacements[module] = _Module(module, functions)
@@ -194,6 +210,10 @@ class _Replaced:
 
     def __hash__(self) -> int:
         return hash(self._function)
+
+    @property
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return type(self._function) if called_by_user() else type(self)
 
 
 class _InThread(_Replaced):
@@ -279,6 +299,9 @@ def _array_maker(name: str) -> Callable[..., Any]:
     def converted(x, *args, **kwargs):
         x = plain(x) if isinstance(x, SEQUENCES) else x
         kind = args[0] if args else kwargs.get("dtype")
+        alone = len(args) + len(kwargs) == (kind is not None)
+        if name == "asarray" and type(x) is SymbolArray and alone and (kind is None or np.dtype(kind) == dtype_of(x)):
+            return x
         if kind is None and isinstance(x, SEQUENCES) and holds_any(x):
             refuse_common(x)
         if kind is not None and kind is not object and holds_any(x):
@@ -339,6 +362,17 @@ def _more_extreme(name: str, a: Any, b: Any) -> Any:
         ConditionalKind(second, kinds[1], kinds[0]) if isinstance(second, Condition) else kinds[0 if not second else 1]
     )
     return with_kind(extreme, kind)
+
+
+def _bytes_of(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that reads the memory of an object, which holds no numbers in an array of symbols."""
+
+    def read(*args: Any, **kwargs: Any) -> Any:
+        if any(map(holds_any, (*args, *kwargs.values()))):
+            raise UntraceableError(f"the bytes of a symbol are read by {original.__name__}{caller()}")
+        return original(*args, **kwargs)
+
+    return read
 
 
 def _print(*_: Any, **__: Any) -> None:

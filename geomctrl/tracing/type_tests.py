@@ -18,9 +18,9 @@ import numpy as np
 
 from .arrays import SymbolArray, TracedArray, dtype_of
 from .code_identity import WRAPPERS, codes, functions_in
-from .graph import ConditionalKind, called_by_user, python_type
+from .graph import CLASSES, ConditionalKind, called_by_user, kinds_in, python_type, truth_class
 from .operators import number_of, whole_number
-from .symbols import FLOAT, Condition, Symbol, UntraceableError, with_kind
+from .symbols import FLOAT, Condition, Symbol, UntraceableError, caller, with_kind
 
 COMPUTED = {"COMPARE_OP", "CONTAINS_OP", "LOAD_FAST", "LOAD_FAST_BORROW", "CALL", "CALL_FUNCTION", "UNARY_NOT"}
 
@@ -49,6 +49,28 @@ for _kind in (Symbol, Condition):
         setattr(_kind, _name, _of_numpy(_name, _value))
 
 
+def _missing(self: Any, name: str) -> Any:
+    """Refuse attributes that the number has and the symbol lacks; special ones are left, for which numpy asks."""
+    new = name[:2] != "__" and not hasattr(type(self), name)  # otherwise a property has raised AttributeError
+    if new and called_by_user() and any(hasattr(kind, name) for kind in _possible_types(self)):
+        raise UntraceableError(f"the attribute {name} of a symbol is used{caller()}: call a function of numpy")
+    raise AttributeError(f"a number has no attribute {name!r}")
+
+
+def _possible_types(x: Any) -> set[type]:
+    return {CLASSES[kind] if type(x) is Symbol else truth_class(kind) for kind in kinds_in(x.kind)}
+
+
+Symbol.__getattr__ = Condition.__getattr__ = _missing  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def has_attribute(x: Any, name: str) -> bool:
+    """hasattr for user code: the attributes of a symbol are those of the number."""
+    if type(x) in (Symbol, Condition):
+        return hasattr(python_type(x)(0), name)
+    return hasattr(x, name)
+
+
 def _dtype(self: SymbolArray) -> np.dtype:
     own = np.ndarray.dtype.__get__(self)
     if own != np.dtype(object) or not called_by_user():
@@ -56,7 +78,25 @@ def _dtype(self: SymbolArray) -> np.dtype:
     return dtype_of(self)
 
 
-SymbolArray.dtype = property(_dtype)  # pyright: ignore[reportAttributeAccessIssue]
+def _of_memory(name: str) -> property:
+    """An attribute that shows how an array is stored."""
+    original = getattr(np.ndarray, name)
+
+    def attribute(self: SymbolArray) -> Any:
+        if called_by_user():
+            raise UntraceableError(f"the attribute {name} of an array of symbols is used{caller()}: it has no numbers")
+        return original.__get__(self)
+
+    return property(attribute)
+
+
+def _set_dtype(_: SymbolArray, dtype: Any) -> None:
+    raise UntraceableError(f"an array of symbols gets the dtype {dtype}{caller()}: write x.astype")
+
+
+SymbolArray.dtype = property(_dtype, _set_dtype)  # pyright: ignore[reportAttributeAccessIssue]
+for _name in ("data", "ctypes", "itemsize", "nbytes", "strides", "__array_interface__", "__array_struct__"):
+    setattr(SymbolArray, _name, _of_memory(_name))
 
 
 class _TypeReplacement(type):
@@ -176,13 +216,15 @@ def identity_with_truth(code: types.CodeType) -> str:
     The result of comparing symbols is a `Condition`, which is neither, and Python's `is` can not be overloaded.
     """
     before: list[dis.Instruction] = []
+    of_numpy = next((f"np.{name}" for name in ("True_", "False_") if name in code.co_names), "")
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("CACHE", "RESUME", "EXTENDED_ARG", "NOP"):
             continue
         truth = len(before) == 2 and isinstance(before[1].argval, bool) and before[0].opname in COMPUTED
-        if instruction.opname == "IS_OP" and truth:
+        named = of_numpy and before and before[-1].argrepr != "None"
+        if instruction.opname == "IS_OP" and (truth or named):
             line = instruction.positions.lineno if instruction.positions else code.co_firstlineno
-            return f"`is {before[1].argval}` in {code.co_filename}, line {line}"
+            return f"`is {before[1].argval if truth else of_numpy}` in {code.co_filename}, line {line}"
         before = [*before[-1:], instruction]
     inner = (identity_with_truth(x) for x in code.co_consts if isinstance(x, types.CodeType))
     return next(filter(None, inner), "")

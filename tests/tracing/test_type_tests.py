@@ -140,3 +140,63 @@ def test_types_that_numpy_answers_are_those_in_python(name):
     seen = []
     trace(lambda q: (seen.append(OF_TYPES[name](q)), q)[1], 2)
     assert {*map(str, seen)} == {str(OF_TYPES[name](np.array([0.3, -0.2])))}
+
+
+def caught(read):
+    def f(x):
+        try:
+            return 0.0 * read(x)
+        except Exception:
+            return x[0]
+
+    return f
+
+
+def with_dtype(x):
+    y = np.array([x[0]])
+    y.dtype = np.int64
+    return y[0]
+
+
+TOLD = {
+    "True_": lambda x: one((x[0] > 0.5) is np.True_),
+    "not False_": lambda x: one(np.False_ is not (x[0] > 0.5)),
+    "True": lambda x: one((x[0].item() > 0.5) is True),
+    "view": caught(lambda x: np.array([x[0]]).view(np.int64)[0]),
+    "dtype": caught(with_dtype),
+    "memoryview": caught(lambda x: memoryview(x)[0]),
+    "bytearray": caught(lambda x: bytearray(x)[0]),
+    "frombuffer": caught(lambda x: np.frombuffer(x)[0]),
+    "data": caught(lambda x: x.data[0]),
+    "itemsize": lambda x: float((x > 0.5).itemsize),
+    "getattr": lambda x: float(getattr(x[0], "nbytes", 0)),
+    "index": lambda x: one(getattr(x[0], "__index__", None) is None),
+    "objects": lambda x: one(x.astype(object).dtype == x.dtype),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_tells_a_symbol_from_a_number_is_refused(name):
+    with pytest.raises(UntraceableError, match=r"test_type_tests.py, line \d+"):
+        trace(TOLD[name], (2,))
+
+
+SAME = {
+    "hasattr": lambda x: [one(hasattr(x[0], name)) for name in ("__index__", "graph", "nbytes", "clip", "nothing")],
+    "hasattr of a float": lambda x: [one(hasattr(x[0].item(), name)) for name in ("__index__", "nbytes", "hex")],
+    "hasattr of a truth": lambda x: [one(hasattr(x[0] > 0.5, name)) for name in ("__index__", "graph", "nbytes")],
+    "asarray": lambda x: [
+        one(np.asarray(x) is x),
+        one(np.asarray(x, float) is x),
+        one(np.asarray(x > 0.5, float) is x),
+    ],
+    "ufunc": lambda x: [one(isinstance(np.sin, np.ufunc)), one(isinstance(np.dot, np.ufunc))],
+    "view": lambda x: [x.view()[0], x.view(float)[1], x.view(np.ndarray)[0]],
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_questions_about_symbols_are_answered_as_for_numbers(name):
+    x = np.array([0.3, 1.5])
+    f = trace(lambda x: np.array(SAME[name](x)) + 0.0 * x[0], (2,)).to_llvm()
+    assert (f(x) == np.array(SAME[name](x))).all()

@@ -40,6 +40,7 @@ from geomctrl.tracing.code_identity import (
     plain_value,
     without_recording,
 )
+from geomctrl.tracing.floating_point_errors import refuse_decorated, refuse_raised_errors
 from geomctrl.tracing.rebinding import without_data
 from geomctrl.tracing.rotations import is_rotation
 from geomctrl.tracing.type_tests import refuse_identity_with_truth
@@ -76,6 +77,7 @@ class ExternalState:
     def __init__(
         self, roots: Iterable[tuple[Any, str]], kinds: Iterable[type], copied: Iterable[types.FunctionType] = ()
     ):
+        refuse_raised_errors()  # also where a stored trace is used
         self.signature: list[Any] = []
         self.spaces: dict[int, dict[str, Any]] = {}  # globals of the functions
         self._seen: dict[int, int] = {}
@@ -232,6 +234,7 @@ class ExternalState:
             self._visit_object(x, name)
 
     def _function(self, x: types.FunctionType, name: str, copied: bool) -> None:
+        refuse_decorated(x)
         self.signature.append((name, identity(x.__code__)))
         self.reached.append(x.__code__)
         if not is_pure_module(x.__module__):
