@@ -128,3 +128,19 @@ def test_certificates_of_other_loops_are_refused(proof):
     for begin, match in (({"q0": [0.99], "v0": [0.9]}, "h >= 0"), (heavy, "inertial parameters")):
         with pytest.raises(ArgumentError, match=match):
             env(proof, start=lambda rng, begin=begin: begin).reset()
+
+
+def test_a_law_that_was_changed_after_its_proof_is_refused(monkeypatch):
+    law = Filter()
+    changed = certified(law)
+    episodes = env(changed)
+    episodes.reset(seed=0)
+    law.damping = 0.0
+    for use in (lambda: env(changed), lambda: episodes.reset(seed=0)):
+        with pytest.raises(ArgumentError, match="Filter or plant that was changed"):
+            use()
+    law.damping = DAMPING
+    episodes.reset(seed=0)
+    monkeypatch.setitem(globals(), "P", 0.5 * P)  # of the barrier, and of the law
+    with pytest.raises(ArgumentError, match="was changed"):
+        episodes.reset(seed=0)

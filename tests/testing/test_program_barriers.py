@@ -283,3 +283,48 @@ def test_the_faces_of_an_invariant_set_are_checked_again(tmp_path):
         return 0.5 * x if name.endswith("domain") or (name.startswith("claim") and x.dtype == float) else x
 
     assert not changed(path, tmp_path, smaller)
+
+
+def edited(proof, tmp_path, edit):
+    """What `recheck` says of the proof after an edit of its arrays, a dict."""
+    with np.load(proof) as arrays:
+        new = dict(arrays)
+    edit(new)
+    np.savez(tmp_path / "edited.npz", **new)
+    return testing.recheck(tmp_path / "edited.npz")
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        (lambda x: x.pop("claim1_claim"), r"claim 1 has no \['claim'\]"),
+        (lambda x: [x.pop(k) for k in list(x) if k.startswith("claim1_")], "claim 1 has no"),
+        (lambda x: x.update(claims=np.array(2)), "belongs to none of 2 claims"),
+        (lambda x: x.update(claims=np.array(10**6)), "claims: expected their number"),
+        (lambda x: x.pop("claims"), "claims: expected their number"),
+        (lambda x: x.update(claim01_lo=x["lo"]), "belongs to none"),
+    ],
+)
+def test_a_file_without_some_of_its_claims_is_refused(proof, tmp_path, edit, reason):
+    pytest.importorskip("flint")
+    with pytest.raises(ArgumentError, match=rf"proof: expected .*edited\.npz.*{reason}"):
+        edited(proof, tmp_path, edit)
+
+
+def test_the_number_of_confirmed_claims_is_told(proof, tmp_path):
+    pytest.importorskip("flint")
+    result = edited(proof, tmp_path, lambda x: None)
+    with np.load(proof) as arrays:
+        assert result.claims == sum(name.endswith("claim") for name in arrays.files)
+    assert f"confirmed ({result.claims} claims, " in str(result)
+
+
+def test_boxes_beyond_all_numbers_are_evaluated(proof, tmp_path):
+    pytest.importorskip("flint")
+
+    def edit(x):
+        x["domain"][:, 0] = x["lo"][:, 0] = -1e300
+        x["domain"][1, 0] = 1e300
+        x["hi"][:, 0] = 1e300
+
+    assert "is not shown" in edited(proof, tmp_path, edit).reason

@@ -395,3 +395,54 @@ def test_bad_claims_are_named(tube):
 def test_a_joint_whose_configuration_is_no_vector_is_refused():
     with pytest.raises(ArgumentError, match="plant"):
         testing.reach(models.quadrotor(), lambda t, q, v, z: Command(np.zeros(6)), (np.zeros(12), np.zeros(12)), 0.1)
+
+
+class Spring:
+    stiffness = 1.0
+
+    def __call__(self, t, q, v, z):
+        return Command(-self.stiffness * q - v)
+
+
+@pytest.fixture(scope="module")
+def slide():
+    inertia = gc.inertia.from_com(1.0, (0, 0, 0), np.eye(3))
+    return gc.Robot.build([gc.Body("slide", None, gc.Joint.prismatic((1, 0, 0)), None, inertia)])
+
+
+@pytest.mark.parametrize("options", [{}, {"parameters": 0.01}, {"control_dt": 0.1}], ids=["", "uncertain", "held"])
+def test_a_law_that_was_changed_after_the_proof_is_refused(slide, options):
+    law = Spring()
+    tube = testing.reach(slide, law, ([0.3, 0.0], [0.32, 0.0]), 0.2, **options)
+    box = [0.2, -1.0], [0.4, 1.0]
+    law.stiffness = -30.0
+    for claim in (lambda: tube.stays("q[0]", upper=0.33), lambda: tube.inside(box, time=0.2)):
+        with pytest.raises(ArgumentError, match="Spring or plant that was changed"):
+            claim()
+    law.stiffness = 1.0
+    assert tube.stays("q[0]", upper=0.33)
+    assert tube.inside(box, time=0.2)
+
+
+def test_a_law_without_a_number_is_equal_to_itself(slide):
+    def law(t, q, v, z):
+        return Command(np.where(q > 9.0, np.nan, -v))
+
+    assert testing.reach(slide, law, ([0.3, 0.0], [0.32, 0.0]), 0.1).stays("q[0]", upper=0.4)
+
+
+@pytest.mark.parametrize("setting", ["raise", "warn"])
+def test_settings_for_floating_point_errors_do_not_matter(slide, setting, recwarn):
+    def law(t, q, v, z):
+        return Command(1e200 * q**3)
+
+    def enclosed():
+        return testing.reach(slide, law, ([1e50, 0.0], [2e50, 0.0]), 0.1, budget=2)
+
+    with np.errstate(all="ignore"):
+        expected = enclosed()
+    with np.errstate(all=setting):
+        tube = enclosed()
+        assert not tube.stays("tau[0]", upper=1e300)
+    assert tube.until == expected.until
+    assert not recwarn.list

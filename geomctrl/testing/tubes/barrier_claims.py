@@ -27,6 +27,7 @@ class BarrierClaim(Divisible):
     values: Callable[..., tuple[Layout, Any, Any]] | None = None
     chunk, pilot = 1, PILOT
 
+    @np.errstate(all="ignore")  # infinite bounds decide nothing
     def split(self, lo: np.ndarray, hi: np.ndarray, count: int) -> Decision:
         done, sides = np.zeros(len(lo), bool), np.full(len(lo), -1)
         least = MIN_SIDE_RATIO * (self.starts[1].max(0) - self.starts[0].min(0))

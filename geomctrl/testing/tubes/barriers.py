@@ -113,6 +113,7 @@ class BarrierCertificate(ProofOnBoxes):
         lower, upper = problem.lower[n : problem.equations.n], problem.upper[n : problem.equations.n]
         if lower.shape != largest.shape or (lower > -largest).any() or (upper < largest).any():
             raise ArgumentError(f"safety: expected a box with z up to {largest.tolist()}, got {upper.tolist()}")
+        problem.equations.require_unchanged()
         p = plant.robot.parameters.ravel()
         if p.shape != problem.p_lo.shape or (p < problem.p_lo).any() or (p > problem.p_hi).any():
             raise ArgumentError("safety: expected a certificate for the inertial parameters of the plant")
@@ -122,8 +123,9 @@ class BarrierCertificate(ProofOnBoxes):
             raise ArgumentError("safety: expected a certificate for this plant, got one for another")
 
     def require_safe(self, plant: Plant, q: np.ndarray, v: np.ndarray) -> None:
-        """Raise ArgumentError unless a state is in the proved set."""
+        """Raise ArgumentError unless a state is in the proved set, and the law is still the proved one."""
         x, n, problem = np.concatenate([q, v]), len(q) + len(v), self.problem
+        problem.equations.require_unchanged()
         h = problem.arguments[0](0.0, q, v, np.zeros(problem.equations.n - n), plant)
         if not (h >= 0.0 and (x >= problem.lower[:n]).all() and (x <= problem.upper[:n]).all()):
             raise ArgumentError(
@@ -398,6 +400,7 @@ class BarrierProblem:
     def _is_negative(self, layout: Layout, h: np.ndarray, rate: np.ndarray) -> bool:
         return bool(bounds(h)[1] < 0.0)
 
+    @np.errstate(all="ignore")
     def _violation(self, seed: int) -> np.ndarray | None:
         """A zero of h with h' < 0, the worst one of random segments, if enclosures confirm it."""
         e, rng, lower, upper = self.equations, np.random.default_rng(seed), self.lower, self.upper

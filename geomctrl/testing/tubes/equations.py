@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -60,10 +61,10 @@ class LoopEquations:
                 f"controller: expected a law whose command is a formula, got {type(controller).__name__}, which solves"
                 " a quadratic program (certify_barrier takes such laws)"
             )
+        self.arguments = controller, plant, uncertain, signal, held, control_dt, is_program
         self.controller, self.plant, self.uncertain, self.control_dt = controller, plant, uncertain, control_dt
         self.held = held or control_dt is not None
-        needs_trace = len(uncertain) or signal is not None or self.held
-        extra = self._extra(signal, is_program) if needs_trace else None
+        extra = self._extra(signal, is_program)  # so that the graph is not shared with loops that have other numbers
         traced_plant = apart(plant) if len(uncertain) or is_program else plant
         loop = self.loop = trace_closed_loop(traced_plant, controller, extra, lyapunov=signal == "V")
         graph = loop.graph
@@ -137,10 +138,32 @@ class LoopEquations:
         return OperationRows(self.loop.graph, inputs, [], self.constants, [*further, *self.good])
 
     def identity(self) -> tuple[Any, ...]:
-        """Equal for equal equations."""
-        graph, law = self.loop.graph, self.command if self.commands else []
-        ends = [graph.operand(x) for x in [*self.rates, *law, *self.good]]
-        return [(k, graph.nodes[k]) for k in graph.needed(ends)], ends, self.inputs, self.constants, self.control_dt
+        """Equal for equal equations, however their graphs number the operations."""
+        graph, signal = self.loop.graph, [] if self.signal is None else [self.signal]
+        limits, feasible = self.loop.extra.get("program", ([], []))
+        further = [*signal, *limits, *feasible, *self.good]
+        ends = [
+            graph.operand(x) for x in [*self.rates, *(self.held_rates if self.held else []), *self.command, *further]
+        ]
+        digests: dict[int, str] = {}
+        for k in graph.needed(ends):
+            op, *rest = graph.nodes[k]
+            parts = rest if op in ("const", "load") else [digests[x] for x in rest]
+            digests[k] = hashlib.sha256(repr((op, *parts)).encode()).hexdigest()
+        # as text: nan is itself, and -0.0 is not 0.0
+        return [digests[k] for k in ends], self.inputs, repr(self.constants), self.control_dt
+
+    def require_unchanged(self) -> None:
+        """Raise ArgumentError if law, plant or signal compute something else than when they were traced."""
+        try:
+            is_same = LoopEquations(*self.arguments).identity() == self.identity()
+        except (UntraceableError, ArgumentError):
+            is_same = False
+        if not is_same:
+            raise ArgumentError(
+                f"controller, plant: expected those of the proof, got a {type(self.controller).__name__} or plant that"
+                " was changed after it: compute the tube or certificate again"
+            )
 
     def dynamics(self) -> Dynamics:
         good = self.good

@@ -277,6 +277,7 @@ class _SampledLoop(Divisible):
         claim = Claim(self.statement, outcome.status, outcome, self)
         return SampledCertificate([claim], self.control_dt, None if violation is None else self.centre + violation)
 
+    @np.errstate(all="ignore")  # infinite bounds decide nothing
     def split(self, lo: np.ndarray, hi: np.ndarray, count: int) -> Decision:
         """See `Divisible.split`."""
         done, sides, violation = np.zeros(len(lo), bool), np.full(len(lo), -1), None

@@ -239,6 +239,7 @@ def _dynamics(request: bytes) -> Dynamics:
     return LoopEquations(*unpickled(request)).dynamics()
 
 
+@np.errstate(all="ignore")  # steps with infinite bounds are not taken
 def _enclosed_piece(
     dynamics: Dynamics, lo: np.ndarray, hi: np.ndarray, t_end: float, seconds: float, report: Callable[[float], Any]
 ) -> tuple[Piece, int | None] | None:

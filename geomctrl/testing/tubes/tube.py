@@ -245,7 +245,8 @@ class Tube:
         Raises
         ------
         ArgumentError
-            For a signal that does not exist, or limits without values between them.
+            For a signal that does not exist, limits without values between them, and a law or plant that was changed
+            after the tube was computed.
         UntraceableError
             For a function that can not be traced.
         """
@@ -257,6 +258,7 @@ class Tube:
         if last < first:
             raise ArgumentError(f"end: expected a time from start = {first:g} s on, got {last:g}")
         e = self.equations
+        e.require_unchanged()
         equations = LoopEquations(e.controller, e.plant, e.uncertain, signal, control_dt=e.control_dt)
         equations.compare_with_python(self.lower[: self._n], self.upper[: self._n], self.t_end)
         lo, hi = self._signal_bounds(equations, first, last)
@@ -284,9 +286,15 @@ class Tube:
         Returns
         -------
         TubeCheck
+
+        Raises
+        ------
+        ArgumentError
+            For arguments that do not fit, and a law or plant that was changed after the tube was computed.
         """
         time = self._checked_time("time", time)
         lower, upper = pair_of("box", box, (self._n,), finite=False)
+        self.equations.require_unchanged()
         lo, hi = self.box(time)
         claim = f"the state is in the box at {time:g} s"
         if (lower <= lo).all() and (hi <= upper).all():
@@ -305,6 +313,7 @@ class Tube:
         )
         return TubeCheck(UNDECIDED, claim, lo, hi, advice=advice)
 
+    @np.errstate(all="ignore")
     def _signal_bounds(self, equations: LoopEquations, first: float, last: float) -> tuple[float, float]:
         rows, lo, hi = equations.signal_rows(), np.inf, -np.inf
         for piece in self.pieces:

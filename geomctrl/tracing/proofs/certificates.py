@@ -143,7 +143,7 @@ class Certificate:
             raise ArgumentError(f"certificate: expected one that is proved, got one that is {self.status}")
         if self.settled is None:
             raise ArgumentError(f"certificate: expected boxes that were kept, got {self.boxes}, too many to keep")
-        return {**saved_claim(self.claim), **dict(zip(("lo", "hi", "how"), self.settled))}
+        return {"claims": 1, **saved_claim(self.claim), **dict(zip(("lo", "hi", "how"), self.settled))}
 
 
 def saved_claim(claim: Claim) -> dict[str, Any]:

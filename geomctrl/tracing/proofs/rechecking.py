@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any
@@ -28,13 +29,17 @@ from .second_order import Expansions
 
 EVALUATIONS = 4000  # largest number per box
 LARGEST_FACTOR = 1e9  # of a constraint
+FIELDS = {"claim", "numbers", "domain", "lo", "hi"}  # the arrays of a claim
+NAME = re.compile(r"claim([1-9][0-9]{0,8})_(\w+)")  # of an array of a further claim
+OTHERS = re.compile(r"claims|words|how|[0-9]+_(left_)?(lo|hi)")  # arrays for another use
 
 
 @dataclass(frozen=True)
 class Recheck:
-    """The result of checking a proof; true if it is confirmed, otherwise `reason` says why not."""
+    """The result of checking a proof; true if all its claims are confirmed, otherwise `reason` says why not."""
 
     reason: str | None
+    claims: int
     boxes: int
     evaluations: int
     seconds: float
@@ -43,7 +48,8 @@ class Recheck:
         return self.reason is None
 
     def __str__(self) -> str:
-        cost = f"{self.boxes} boxes, {self.evaluations} evaluations with python-flint, {self.seconds:.3g} s"
+        claims = f"{self.claims} claim{'s' if self.claims != 1 else ''}"
+        cost = f"{claims}, {self.boxes} boxes, {self.evaluations} evaluations with python-flint, {self.seconds:.3g} s"
         return f"{'confirmed' if self else f'refused: {self.reason}'} ({cost})"
 
     __repr__ = __str__
@@ -53,13 +59,14 @@ class Proof:
     """A saved proof: the code of the claim, its domain, and the boxes (k, n) that should cover it."""
 
     def __init__(self, arrays: Any):
-        said = json.loads(str(arrays["claim"]))
-        if said["format"] != 1:
-            raise ValueError(f"format {said['format']}")
-        self.strict = bool(said["strict"])
-        self.code = Code(said, np.asarray(arrays["numbers"], float).ravel())
-        self.domain = np.asarray(arrays["domain"], float)
-        self.lo, self.hi = (np.asarray(arrays[name], float) for name in ("lo", "hi"))
+        said = json.loads(str(arrays["claim"]), object_pairs_hook=_without_repetition)
+        if type(said["format"]) is not int or said["format"] != 1:
+            raise ValueError(f"format {said['format']!r}")
+        if type(said["strict"]) is not bool:
+            raise ValueError(f"strict: {said['strict']!r}")
+        self.strict = said["strict"]
+        numbers, self.domain, self.lo, self.hi = (_floats(arrays, name) for name in ("numbers", "domain", "lo", "hi"))
+        self.code = Code(said, numbers.ravel())
         n = self.code.n
         if self.domain.shape != (2, n) or self.lo.shape != self.hi.shape or self.lo.shape[1:] != (n,):
             raise ValueError(f"boxes {self.lo.shape}, {self.hi.shape} of a domain {self.domain.shape}")
@@ -70,13 +77,16 @@ class Proof:
 def check(proof: Any, *, processes: int = 1, progress: Callable[[float], Any] = lambda fraction: None) -> Recheck:
     """Check a saved proof, a file or an object with `arrays`, box by box; see `testing.recheck`."""
     started = time.perf_counter()
-    claims = claims_of(_arrays(proof))
-    proofs = [_read(arrays, proof) for arrays in claims]
+    with _naming(proof):
+        claims = claims_of(_arrays(proof))
+        proofs = [Proof(arrays) for arrays in claims]
     count, done, evaluations = sum(len(x.lo) for x in proofs), 0, 0
     reason = next((r for x in proofs if (r := uncovered(x.domain, x.lo, x.hi)) is not None), None)
     for arrays, read in zip(claims, proofs if reason is None else ()):
         with closing(in_processes(processes, Proof, arrays, _settled, len(read.lo))) as verdicts:
-            for k, (settled, taken) in enumerate(verdicts):
+            for k in range(len(read.lo)):
+                with _naming(proof):
+                    settled, taken = next(verdicts)
                 evaluations += taken
                 if not settled:
                     box = list(zip(read.lo[k].tolist(), read.hi[k].tolist()))
@@ -86,21 +96,32 @@ def check(proof: Any, *, processes: int = 1, progress: Callable[[float], Any] = 
                 progress(done / count)
         if reason is not None:
             break
-    return Recheck(reason, count, evaluations, time.perf_counter() - started)
+    return Recheck(reason, len(proofs), count, evaluations, time.perf_counter() - started)
 
 
 def numbered(claims: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Arrays of one file from the arrays of several claims."""
-    return {f"{f'claim{k}_' if k else ''}{name}": x for k, claim in enumerate(claims) for name, x in claim.items()}
+    """Arrays of one file from the arrays of several claims, with their number."""
+    named = {f"{f'claim{k}_' if k else ''}{name}": x for k, claim in enumerate(claims) for name, x in claim.items()}
+    return {"claims": len(claims), **named}
 
 
 def claims_of(arrays: dict[str, Any]) -> list[dict[str, Any]]:
-    """The arrays of the claims of a file; see `numbered`."""
-    claims, k = [arrays], 1
-    while f"claim{k}_claim" in arrays:
-        start = f"claim{k}_"
-        claims.append({name[len(start) :]: x for name, x in arrays.items() if name.startswith(start)})
-        k += 1
+    """The arrays of the claims of a file; see `numbered`. Raises ValueError if one is missing or left over."""
+    count = np.asarray(arrays.get("claims", 0))
+    if count.dtype.kind != "i" or count.ndim or not 1 <= count <= len(arrays):
+        raise ValueError(f"claims: expected their number, got {count!s:.20}")
+    claims: list[dict[str, Any]] = [{} for _ in range(int(count))]
+    for name, x in arrays.items():
+        if OTHERS.fullmatch(name):
+            continue
+        numbered_name = NAME.fullmatch(name)
+        k, field = numbered_name.groups() if numbered_name else (0, name)
+        if int(k) >= len(claims) or field not in FIELDS:
+            raise ValueError(f"an array {name!r} that belongs to none of {len(claims)} claims")
+        claims[int(k)][field] = x
+    for k, claim in enumerate(claims):
+        if missing := FIELDS - claim.keys():
+            raise ValueError(f"claim {k} has no {sorted(missing)}")
     return claims
 
 
@@ -128,7 +149,7 @@ def _work_here(k: int) -> Any:
 
 
 EXPECTED = "proof: expected what Certificate.save writes"
-INVALID_FILE_ERRORS = KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError
+INVALID_FILE_ERRORS = KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError, ArithmeticError
 
 
 def _arrays(proof: Any) -> dict[str, Any]:
@@ -144,11 +165,30 @@ def _arrays(proof: Any) -> dict[str, Any]:
         raise ArgumentError(f"{EXPECTED}, got {shown(proof)} ({error!s:.80})") from error
 
 
-def _read(arrays: dict[str, Any], proof: Any) -> Proof:
+@contextmanager
+def _naming(proof: Any) -> Iterator[None]:
+    """Name the proof if its contents can not be read or evaluated."""
     try:
-        return Proof(arrays)
+        yield
+    except ArgumentError:
+        raise
     except INVALID_FILE_ERRORS as error:
         raise ArgumentError(f"{EXPECTED}, got {shown(proof)} ({error!s:.80})") from error
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of a JSON text, whose keys must differ."""
+    said = dict(pairs)
+    if len(said) < len(pairs):
+        raise ValueError(f"a key that is there twice: {[key for key, _ in pairs]}")
+    return said
+
+
+def _floats(arrays: dict[str, Any], name: str) -> np.ndarray:
+    x = np.asarray(arrays[name])
+    if x.dtype != np.float64:
+        raise ValueError(f"{name}: expected an array of floats, got {x.dtype}")
+    return x
 
 
 def uncovered(domain: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> str | None:
@@ -200,6 +240,7 @@ def _plane(lo: np.ndarray, hi: np.ndarray, a: np.ndarray, b: np.ndarray) -> tupl
     return plane
 
 
+@np.errstate(all="ignore")  # of huge boxes: comparisons with nan are false
 def _settled(proof: Proof, box: int) -> tuple[bool, int]:
     """(Whether f <= 0, or a constraint is violated, on the whole box; the number of evaluations)."""
     waiting, count = [(proof.lo[box], proof.hi[box])], 0
@@ -268,10 +309,14 @@ def _factors(expansions: Expansions, along_f: np.ndarray, constraints: list[int]
     from scipy.optimize import linprog
 
     rows, n = [], len(along_f)
+    if not np.isfinite(along_f).all():
+        return []
     for g in constraints:
         below, along = expansions.upper([(g, -1.0)]), expansions.slopes(g)
         if below is not None and along is not None:
-            rows.append((g, float(below[0].mid()) - float(np.abs(along).sum()), along))
+            cost = float(below[0].mid()) - float(np.abs(along).sum())
+            if np.isfinite(cost):  # then the slopes are, too
+                rows.append((g, cost, along))
     if not rows:
         return []
     slopes = np.array([along for *_, along in rows]).T

@@ -23,10 +23,14 @@ class Code:
         self.nodes, self.outputs, self.flag = said["nodes"], said["outputs"], said["flag"]
         self.column = {tuple(x): k for k, x in enumerate(said["coordinates"])}
         self.numbers, self.n = numbers, len(self.column)
+        if self.n != len(said["coordinates"]):
+            raise ValueError("a coordinate that is there twice")
         self.arithmetic = Arithmetic(bits)
         for index, node in enumerate(self.nodes):
-            if any(not 0 <= k < index for k in _operands(node)):
-                raise ValueError(f"operation {index} depends on a later one")
+            self._require_valid(index, *node)
+        ends = self.outputs if self.flag is None else [*self.outputs, self.flag]
+        if not (self.outputs and _are_indices(ends, len(self.nodes))):
+            raise ValueError(f"outputs, flag: expected indices of {len(self.nodes)} operations, got {ends!s:.40}")
         self.powers: dict[int, tuple[int, int]] = {}  # repeated products of a number with itself: base and exponent
         for index, (op, *rest) in enumerate(self.nodes):
             if op == "mul":
@@ -40,6 +44,19 @@ class Code:
         ] = [  # nodes, with a function instead of the name for operations on two intervals
             (op if index in self.powers else plain.get(op, op), rest) for index, (op, *rest) in enumerate(self.nodes)
         ]
+
+    def _require_valid(self, index: int, op: str, *rest: Any) -> None:
+        if op == "const":
+            if not (isinstance(rest[0], bool) or rest[0] == "nan"):
+                try:
+                    float.fromhex(rest[0])
+                except (TypeError, ValueError, OverflowError):
+                    raise ValueError(f"operation {index}: expected a number, got {rest[0]!r:.30}") from None
+        elif op == "load":
+            if not (rest in self.column or (rest[:-1] == (0,) and _are_indices(rest[1:], len(self.numbers)))):
+                raise ValueError(f"operation {index}: no input {rest}")
+        elif not (_are_indices(rest, len(self.nodes)) and max(rest, default=0) < index):
+            raise ValueError(f"operation {index} depends on a later one, or on none: {rest!s:.40}")
 
     def forward(self, box: Sequence[Ends]) -> tuple[list[Any], list[bool]]:
         """For every node on a box: its interval or truth, and whether it is continuous there."""
@@ -229,8 +246,8 @@ class Code:
         )
 
 
-def _operands(node: list[Any]) -> list[int]:
-    return [] if node[0] in ("const", "load") else node[1:]
+def _are_indices(xs: Sequence[Any], count: int) -> bool:
+    return all(type(x) is int and 0 <= x < count for x in xs)
 
 
 def _both(op: Callable[[Any, Any], Ends], a: Ends, b: Ends) -> Ends:

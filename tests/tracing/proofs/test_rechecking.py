@@ -128,6 +128,57 @@ def test_nonsense_is_no_proof(tmp_path, proof):
         testing.recheck(tmp_path / "none.npz")
 
 
+def said_with(**changes):
+    return lambda proof: {"claim": json.dumps({**json.loads(proof["claim"]), **changes})}
+
+
+def node_with(op, *rest):
+    """The first operation of that name with other operands."""
+
+    def change(proof):
+        said = json.loads(proof["claim"])
+        next(node for node in said["nodes"] if node[0] == op)[1:] = rest
+        return {"claim": json.dumps(said)}
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (said_with(outputs=[]), "outputs"),
+        (said_with(outputs=[-1]), "outputs"),
+        (said_with(outputs=[1e5]), "outputs"),
+        (said_with(outputs=[99999]), "outputs"),
+        (said_with(outputs=[True]), "outputs"),
+        (said_with(outputs="ab"), "outputs"),
+        (said_with(flag=-1), "outputs, flag"),
+        (said_with(format=True), "format True"),
+        (said_with(format=1.0), "format 1.0"),
+        (said_with(strict=0), "strict: 0"),
+        (said_with(coordinates=[[1, 0], [1, 0]]), "twice"),
+        (lambda proof: {"claim": proof["claim"].replace("{", '{"outputs": [0], ', 1)}, "a key that is there twice"),
+        (node_with("const", "0x1p+99999"), "expected a number, got '0x1p"),
+        (node_with("const", "0x"), "expected a number, got '0x'"),
+        (node_with("const", 2.0), "expected a number, got 2.0"),
+        (node_with("const"), ""),
+        (node_with("mul", 0, -1), "depends on a later one, or on none"),
+        (node_with("mul", 0, 0.5), "depends on a later one, or on none"),
+        (node_with("mul", 0), ""),
+        (node_with("sin", 0, 0), ""),
+        (node_with("load", 0, 7), r"no input \(0, 7\)"),
+        (node_with("load", 1, -1), "no input"),
+        (lambda proof: {"claim": proof["claim"].replace('"sin"', '"sine"')}, "sine"),
+        (lambda proof: {"lo": proof["lo"].astype(str)}, "lo: expected an array of floats, got <U"),
+        (lambda proof: {"hi": proof["hi"].astype(complex)}, "hi: expected an array of floats, got complex"),
+        (lambda proof: {"domain": proof["domain"].astype(object)}, "domain: expected an array of floats, got object"),
+    ],
+)
+def test_what_is_wrong_with_an_edited_proof_is_named(proof, change, reason):
+    with pytest.raises(ArgumentError, match=rf"proof: expected what .*Tampered.*{reason}"):
+        tampered(proof, **change(proof))
+
+
 def test_without_flint_the_error_names_the_extra(monkeypatch, proof):
     real = builtins.__import__
 

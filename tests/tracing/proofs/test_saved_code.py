@@ -76,7 +76,7 @@ def test_one_box_is_no_proof_of_what_is_wrong(name):
         @staticmethod
         def _arrays():
             claim = claim_of(*WRONG[name])
-            return {**saved_claim(claim), "lo": claim.lo[None], "hi": claim.hi[None]}
+            return {"claims": 1, **saved_claim(claim), "lo": claim.lo[None], "hi": claim.hi[None]}
 
     assert not testing.recheck(Claimed)
 
@@ -89,7 +89,7 @@ def test_a_constraint_excuses_where_it_fails_and_nowhere_else(edge, stands):
         @staticmethod
         def _arrays():
             claim = claim_of(lambda x: x[0] + 0.5, [(-1.0, 1.0)], where=lambda x: x[0] - edge - 0.125)
-            return {**saved_claim(claim), "lo": claim.lo[None], "hi": claim.hi[None]}
+            return {"claims": 1, **saved_claim(claim), "lo": claim.lo[None], "hi": claim.hi[None]}
 
     assert bool(testing.recheck(Claimed)) == stands
 
