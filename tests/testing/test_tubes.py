@@ -398,7 +398,8 @@ def test_a_joint_whose_configuration_is_no_vector_is_refused():
 
 
 class Spring:
-    stiffness = 1.0
+    def __init__(self):
+        self.stiffness = 1.0
 
     def __call__(self, t, q, v, z):
         return Command(-self.stiffness * q - v)

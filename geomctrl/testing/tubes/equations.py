@@ -64,7 +64,8 @@ class LoopEquations:
         self.arguments = controller, plant, uncertain, signal, held, control_dt, is_program
         self.controller, self.plant, self.uncertain, self.control_dt = controller, plant, uncertain, control_dt
         self.held = held or control_dt is not None
-        extra = self._extra(signal, is_program)  # so that the graph is not shared with loops that have other numbers
+        needs_trace = len(uncertain) or signal is not None or self.held
+        extra = self._extra(signal, is_program) if needs_trace else None
         traced_plant = apart(plant) if len(uncertain) or is_program else plant
         loop = self.loop = trace_closed_loop(traced_plant, controller, extra, lyapunov=signal == "V")
         graph = loop.graph
