@@ -430,20 +430,3 @@ def test_a_law_without_a_number_is_equal_to_itself(slide):
         return Command(np.where(q > 9.0, np.nan, -v))
 
     assert testing.reach(slide, law, ([0.3, 0.0], [0.32, 0.0]), 0.1).stays("q[0]", upper=0.4)
-
-
-@pytest.mark.parametrize("setting", ["raise", "warn"])
-def test_settings_for_floating_point_errors_do_not_matter(slide, setting, recwarn):
-    def law(t, q, v, z):
-        return Command(1e10 * q**3)
-
-    def enclosed():
-        return testing.reach(slide, law, ([10.0, 0.0], [20.0, 0.0]), 0.1, budget=2)
-
-    with np.errstate(all="ignore"):
-        expected = enclosed()
-    with np.errstate(all=setting):
-        tube = enclosed()
-        assert not tube.stays("tau[0]", upper=1e300)
-    assert tube.until == expected.until
-    assert not recwarn.list
