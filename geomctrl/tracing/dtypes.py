@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .entries import DTYPES
-from .graph import CLASSES
+from .graph import CLASSES, FLOAT, INT
 from .operators import whole_number
 from .symbols import (
     INT64,
@@ -91,6 +91,22 @@ def _example(x: Any, weak: bool) -> Any:
         return np.zeros(1, dtype_of(x) if x.dtype == object else x.dtype)
     y = np.bool_(False) if type(x) is Condition else CLASSES[max(kinds_in(x.kind))](0) if is_symbol(x) else x
     return y if weak else np.array([y])
+
+
+def result_type(*arguments):
+    """np.result_type of arrays and scalars of the same types, whose values do not matter."""
+    examples: dict[Any, Any] = {NUMPY: np.float64(0.0), FLOAT: 0.0, INT: 0, INT64: np.int64(0)}
+
+    def example(x):
+        if isinstance(x, np.ndarray) and x.dtype == object:
+            return np.zeros(x.ndim * (1,), dtype_of(x))
+        if isinstance(x, Symbol) and x.kind in examples:
+            return examples[x.kind]
+        if is_symbol(x):
+            raise UntraceableError(f"np.result_type of conditions can not be traced{caller()}")
+        return x
+
+    return np.result_type(*map(example, arguments))
 
 
 def is_float(array: np.ndarray) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from . import arrays, graph, linear_algebra
+from . import arrays, linear_algebra
 from .choices import (
     clip,
     count_nonzero,
@@ -36,13 +36,12 @@ from .choices import (
     symbolic,
     where_,
 )
-from .dtypes import dtype_of, refuse_common
+from .dtypes import dtype_of, refuse_common, result_type
 from .operators import number_of, rounded
 from .ordering import argsort, median, quantile, sort
 from .requirements import require
 from .selected import refresh
 from .symbols import (
-    Symbol,
     UntraceableError,
     as_numpy,
     as_python,
@@ -50,7 +49,6 @@ from .symbols import (
     caller,
     invert,
     is_finite,
-    is_symbol,
     relation,
 )
 
@@ -175,22 +173,6 @@ def _with_result(function: Callable[..., Any]) -> Callable[..., Any]:
         return value
 
     return result
-
-
-def result_type(*arguments):
-    """np.result_type of arrays and scalars of the same types, whose values do not matter."""
-    examples: dict[Any, Any] = {graph.NUMPY: np.float64(0.0), graph.FLOAT: 0.0, graph.INT: 0, graph.INT64: np.int64(0)}
-
-    def example(x):
-        if isinstance(x, np.ndarray) and x.dtype == object:
-            return np.zeros(x.ndim * (1,), dtype_of(x))
-        if isinstance(x, Symbol) and x.kind in examples:
-            return examples[x.kind]
-        if is_symbol(x):
-            raise UntraceableError(f"np.result_type of conditions can not be traced{caller()}")
-        return x
-
-    return np.result_type(*map(example, arguments))
 
 
 JOIN = "join the parts with np.concatenate"
