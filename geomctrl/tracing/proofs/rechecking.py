@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -162,7 +163,12 @@ def _arrays(proof: Any) -> dict[str, Any]:
     except FileNotFoundError:
         raise ArgumentError(f"proof: no such file: {str(proof)!r}") from None
     except (OSError, ValueError) as error:
-        raise ArgumentError(f"{EXPECTED}, got {shown(proof)} ({error!s:.80})") from error
+        raise ArgumentError(f"{EXPECTED}, got {_shown(proof)} ({error!s:.80})") from error
+
+
+def _shown(proof: Any) -> str:
+    """The whole path of a file, since edited files are told apart by their ends."""
+    return repr(os.fspath(proof)) if isinstance(proof, (str, os.PathLike)) else shown(proof)
 
 
 @contextmanager
@@ -173,7 +179,7 @@ def _naming(proof: Any) -> Iterator[None]:
     except ArgumentError:
         raise
     except INVALID_FILE_ERRORS as error:
-        raise ArgumentError(f"{EXPECTED}, got {shown(proof)} ({error!s:.80})") from error
+        raise ArgumentError(f"{EXPECTED}, got {_shown(proof)} ({error!s:.80})") from error
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def test_code_that_has_no_result_somewhere_proves_nothing():
             self.claim = claim_of(trace, [box])
 
         def _arrays(self):
-            return {**saved_claim(self.claim), "lo": self.claim.lo[None], "hi": self.claim.hi[None]}
+            return {"claims": 1, **saved_claim(self.claim), "lo": self.claim.lo[None], "hi": self.claim.hi[None]}
 
     assert testing.recheck(Claimed(0.0, 0.5))
     assert not testing.recheck(Claimed(0.0, 1.0))
