@@ -90,4 +90,4 @@ class Saved:
         self.arrays = arrays
 
     def _arrays(self):
-        return self.arrays
+        return {"claims": 1, **self.arrays}

@@ -147,7 +147,7 @@ class StopsUnseen(Gained):
     """A safety stop: a branch that tracing never takes."""
 
     def __call__(self, t, q, v, z):
-        if not hasattr(q[0], "graph") and q[0] > 1.0:
+        if getattr(q[0], "graph", None) is None and q[0] > 1.0:
             raise RuntimeError("joint limit")
         return gc.Command(-q - v)
 

@@ -253,7 +253,7 @@ def test_a_refused_run_leaves_no_memory_for_the_run_in_python():
     class Counting(Remembering):
         def __call__(self, t, q, v, z):
             self.memory += 1.0
-            kick = 5.0 if self.memory > 50.0 and not hasattr(t, "graph") else 0.0  # in Python only
+            kick = 5.0 if self.memory > 50.0 and getattr(t, "graph", None) is None else 0.0  # in Python only
             return gc.Command(ARM.gravity_force(q) - 30.0 * q - 6.0 * v + kick)
 
     law = Counting(0.0, None, None)

@@ -102,7 +102,7 @@ class Moody(Strict):
 
     def __call__(self, t, q, v, z):
         command = super().__call__(t, q, v, z)
-        return command._replace(tau=command.tau + (20.0 * v if not hasattr(v[0], "graph") else 0.0 * v))
+        return command._replace(tau=command.tau + (20.0 * v if getattr(v[0], "graph", None) is None else 0.0 * v))
 
 
 def test_a_law_that_is_another_one_where_it_is_traced_is_refused():
