@@ -27,6 +27,7 @@ from geomctrl.identification import (
 from geomctrl.identification.logs.parts import cut_at_holes
 from geomctrl.identification.output_error import cloe, didim
 from geomctrl.identification.output_error.simulation import Dynamics, Layout, schedule, sensitivities, simulated
+from geomctrl.tracing.untraceable import UntraceableError
 
 TRUTH = true_parameters()
 BASE = MODEL.base.projection @ TRUTH
@@ -151,6 +152,15 @@ def test_derivatives_of_a_law_are_those_of_its_trace():
         d = 1e-6 * np.eye(4)[k]
         ahead, behind = (LAW(0.3, q + s * d[:2], v + s * d[2:], None).tau for s in (1.0, -1.0))
         assert_close(J[:, k], (ahead - behind) / 2e-6, 1e-7)
+
+
+def test_derivatives_of_a_law_that_differs_from_its_trace_are_refused():
+    def law(t, q, v, z):
+        stiffness = 20.0 if getattr(q[0], "graph", None) is None else 10.0  # what Python computes with numbers
+        return gc.Command(-stiffness * q - v)
+
+    with pytest.raises(UntraceableError, match="tau differs from its value in Python"):
+        law_slopes(law, ROBOT)
 
 
 def test_a_reference_of_samples_moves_at_its_ends_and_stays_beyond_them():

@@ -9,7 +9,7 @@ import numpy as np
 
 from geomctrl.arguments import shown
 from geomctrl.compiler import code
-from geomctrl.control.contracts import Controller, started
+from geomctrl.control.contracts import Controller
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 from geomctrl.tracing.backends import entries
@@ -18,7 +18,8 @@ from geomctrl.tracing.derivatives import tangents
 from geomctrl.tracing.symbols import Symbol, UntraceableError
 from geomctrl.tracing.traces import Trace
 
-from .law_trace import OF_STATE, traced
+from .law import compile
+from .law_trace import OF_STATE
 
 NO_MODEL = np.zeros(1)  # placeholder for the model array
 
@@ -27,11 +28,10 @@ def law_slopes(controller: Controller, robot: Robot) -> Callable[..., dict[str, 
     """f(t, q, v, z) -> {"tau": (nv, n), "z_rate", "z_next": (m, n)}, derivatives with respect to (q, v, z).
 
     n = nq + nv + m, for a law whose state is a vector or None. Raises UntraceableError with file and line if the law
-    can not be traced (see `compile`) or is too long.
+    can not be traced, differs from its trace (see `compile`) or is too long.
     """
-    z0 = started(controller, robot)
-    z0 = None if z0 is None else np.asarray(z0, float)
-    law, shapes = traced(controller, robot, z0)
+    compiled = compile(controller, robot)
+    law, shapes, z0 = compiled._trace, compiled.outputs, compiled._z0
     graph, columns = law.graph, sum(law.inputs[1:])
     wanted, place = {}, 0
     for name, size in zip(shapes, law.sizes, strict=True):
