@@ -89,7 +89,8 @@ def _record(signature: inspect.Signature, x: Any, args: tuple[Any, ...], kwargs:
             values |= values.pop(name)
     copies = {k: v.copy() if type(v) is np.ndarray else v for k, v in values.items()}
     number = id(x)
-    _calls[number] = weakref.ref(x, lambda _: _calls.pop(number, None)), copies
+    # no Python function is called when x is freed: a Ctrl-C in one would be lost
+    _calls[number] = weakref.ref(x, functools.partial(_calls.pop, number)), copies
 
 
 def described(x: Any) -> str:

@@ -1,6 +1,9 @@
 """Reprs of user-created objects: the call that creates the object, short, and without errors."""
 
+import _thread
 import inspect
+import operator
+from collections import deque
 
 import numpy as np
 import pytest
@@ -101,3 +104,11 @@ def test_no_law_prints_an_address_or_more_than_three_lines():
                 continue
             assert " at 0x" not in repr(result), name
             assert len(repr(result)) < 360, name
+
+
+def test_ctrl_c_while_an_object_is_freed_is_not_lost():
+    """The interrupt is pending when the object is freed: no Python function may run before the next line does."""
+    laws = [gc.controllers.PDGravity(gc.models.two_link(), [0.3, 0.6])]
+    with pytest.raises(KeyboardInterrupt):
+        deque(map(operator.call, (_thread.interrupt_main, laws.clear)), maxlen=0)
+    assert not laws
