@@ -357,8 +357,8 @@ def governor_motion(t):
         return [da, ds, (0.5 * slope(a) * rate**2 + gravity - pull * by_a) / swing, -G - pull * by_s / SLIDER]
 
     y0 = [START_ANGLE, 0.5, 0.0, 0.0]
-    found = solve_ivp(field, (0.0, t[-1]), y0, "Radau", t, rtol=1e-9, atol=1e-11).y
-    return found[0], found[1], spin / spin_inertia(found[0])
+    angle, slider, *_ = solve_ivp(field, (0.0, t[-1]), y0, "Radau", t, rtol=1e-9, atol=1e-11).y
+    return angle, slider, spin / spin_inertia(angle)
 
 
 @pytest.mark.parametrize("t_end", [1.0, pytest.param(10.0, marks=pytest.mark.slow)])

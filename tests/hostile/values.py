@@ -16,7 +16,7 @@ class Argument:
 
 
 class Raising:
-    """Whatever is asked of this object, it raises an error of its own."""
+    """An object of which every operation raises an error."""
 
     def _fail(self, *args, **options):
         raise RuntimeError("an error of the object itself")

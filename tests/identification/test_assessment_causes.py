@@ -30,7 +30,7 @@ def reported(log, model, **filtering):
 
 
 def cause(log, model, kind):
-    """What is said about a cause of a kind; its likelihood, without the rest of the assessment."""
+    """The text of the finding of one kind, from the likely causes alone: the whole assessment takes longer."""
     data = LogFilter.of(Filtering(5.0), log).filtered(log)
     seen = evidence(data, model)
     (said,) = [

@@ -248,7 +248,7 @@ def test_a_changed_number_of_the_claim_is_refused(proof, tmp_path, old, new):
 
 @pytest.mark.slow
 def test_a_box_on_which_the_torques_do_not_suffice_is_refused(tmp_path):
-    """To brake from 300 rad/s takes 400 N m of the 20 that there are."""
+    """To brake from 300 rad/s takes 400 N m; the limit is 20 N m."""
     pytest.importorskip("flint")
     proof = certified(link(20.0)).save(tmp_path / "proof.npz")
 

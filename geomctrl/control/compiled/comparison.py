@@ -84,10 +84,8 @@ class Comparison:
         if self.traced.observed is None:
             self.traced.observed = SampleRow(self.traced, loop, len(self.watchers))
         self.layout: SampleRow = self.traced.observed
-        self.numbers, self.used = (
-            np.zeros((2, 0)),
-            0,
-        )  # in Python and in compiled code, of all samples one after another
+        self.numbers = np.zeros((2, 0))  # in Python and in compiled code, of all samples one after another
+        self.used = 0
         self.memory = np.full(len(machine.remembered), np.inf)  # so that strict monitors accept every value
         self.memory[: self.traced.worst] = self.traced.memory_of(self.watchers)
         for watcher, memory in zip(self.watchers, self.layout.changing):

@@ -402,7 +402,8 @@ def covering(cells: Mapping[str, Cell], controller: Any) -> dict[str, Cell]:
 def line_of_change(path: str, kinds: Iterable[Any]) -> str:
     """Text ", in FILE, line N" where a user's class or function writes the last name of a path; "" if unknown.
 
-    Of a name that no code writes, as of a list to which it appends, it is the first line that reads it."""
+    Of a name that no code writes, as of a list to which it appends, it is the first line that reads it.
+    """
     names = re.findall(r"(?:^|\.)(\w+)", re.sub(r"\.__(dict|defaults|kwdefaults)__\b|\[[^]]*]?", "", path))
     name = "random" if path == RANDOM_STATE else names[-1] if names else ""
     lines: dict[str, str] = {}

@@ -167,7 +167,7 @@ def _arrays(proof: Any) -> dict[str, Any]:
 
 
 def _shown(proof: Any) -> str:
-    """The whole path of a file, since edited files are told apart by their ends."""
+    """The path of a file, not shortened; other objects as in all messages."""
     return repr(os.fspath(proof)) if isinstance(proof, (str, os.PathLike)) else shown(proof)
 
 
