@@ -24,7 +24,6 @@ from geomctrl.tracing.proofs.forms import BoundedClaim
 from geomctrl.tracing.proofs.interpreted import valued
 from geomctrl.tracing.proofs.rechecking import Recheck as Recheck
 from geomctrl.tracing.proofs.rechecking import check
-from geomctrl.tracing.symbols import Symbol
 from geomctrl.tracing.traces import Trace
 from geomctrl.tracing.untraceable import UntraceableError
 
@@ -212,7 +211,7 @@ def compare_with_python(functions: list[Callable[[Any], Any]], claim: Claim, see
     loads = {k: node[1:] for k, node in enumerate(claim.trace.graph.nodes) if node[0] == "load"}
     values = {k: x[:, claim.coordinates.index(tuple(place))] for k, place in loads.items()}
     graph = claim.trace.graph
-    outputs = valued(graph, [Symbol(graph, k) for k in claim.trace.outputs], values, len(x))
+    outputs = valued(graph, claim.trace.symbols, values, len(x))
     (f, *constraints), (name, *names) = functions, _names(functions[1:])
     for y, (value, *bounds) in zip(x, outputs):
         for g, other, bound in zip(constraints, names, bounds):

@@ -109,7 +109,7 @@ def pushforward(
             with graph.of_finite_numbers():
                 rates = allowed[g]([graph.load(*place) for place in places], rates)
         seeds.update(zip((graph.node("load", *place) for place in places), rates))
-    rates = tangents(graph, [Symbol(graph, index) for index in trace.outputs], seeds)
+    rates = tangents(graph, trace.symbols, seeds)
     arrays = range(first + len(moving))
     return _extracted(trace, rates, (*trace.inputs, *map(len, moving)), trace.sizes, dict(zip(arrays, arrays)))
 

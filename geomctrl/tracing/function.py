@@ -21,7 +21,6 @@ from .backends.machine_code import MAX_OPERATIONS, address_of_one, addresses_of_
 from .backends.rounding import differing, evaluated, has_result, rounded, tolerances
 from .derivatives import tangents
 from .proofs.enclosure import Enclosure
-from .symbols import Symbol
 from .tracer import Shape, TraceResult, traced
 from .untraceable import UntraceableError
 
@@ -247,7 +246,7 @@ class TracedFunction:
         """
         k = count("argument", argument, 0, len(self.inputs) - 1)
         graph, shape = self.trace.graph, self.inputs[k]
-        values = [Symbol(graph, first) for first in self.trace.outputs]
+        values = self.trace.symbols
         moved = [graph.load(k + 1, j).index for j in range(math.prod(shape))]
         rates = [tangents(graph, values, {first: 1.0}) for first in moved]
         columns, outputs, first = np.array(rates, object).reshape(len(moved), len(values)).T, [], 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .graph import Graph, operands
+from .graph import Graph, Symbol, operands
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +27,11 @@ class Trace:
         """Number of scalar operations per evaluation."""
         nodes = self.graph.nodes
         return sum(nodes[index][0] not in ("const", "load") for index in self.graph.needed(self.ends))
+
+    @property
+    def symbols(self) -> list[Symbol]:
+        """The numbers of its outputs."""
+        return [Symbol(self.graph, index) for index in self.outputs]
 
     @property
     def ends(self) -> tuple[int, ...]:

@@ -97,6 +97,11 @@ class Cell:
         return len(self.kinds) > 1
 
     @property
+    def may_be_whole(self) -> bool:
+        """Whether a number may be an integer."""
+        return not self.kinds.isdisjoint(WHOLE)
+
+    @property
     def size(self) -> int:
         """Number of floats in memory: the index of a non-numeric value, the numbers, and their type if it varies."""
         return bool(self.values) + self.numbers + self.mixed

@@ -24,7 +24,6 @@ from geomctrl.terms.requested_terms import MEANINGS
 from geomctrl.tracing.backends import c, c_files
 from geomctrl.tracing.backends.rounding import tolerances
 from geomctrl.tracing.requirements import require
-from geomctrl.tracing.symbols import compare
 from geomctrl.tracing.tracer import traced
 from geomctrl.tracing.traces import Trace
 
@@ -127,7 +126,7 @@ def _on_group(group: Any, name: str, q: c.Parameter) -> list[c_files.Unit]:
     u, k = c.Parameter("u", group.dim, "increment"), c.Parameter("k", group.dim, "velocity")
 
     def pulled(u: Any, k: Any) -> Any:
-        require(compare("lt", one_number(rotation(group, u)), LARGEST_ANGLE))
+        require(one_number(rotation(group, u)) < LARGEST_ANGLE)
         return group.dexp_inv_mul(-u, k)
 
     move = traced(group.advance, (q.size,), (u.size,), name="integrate").trace

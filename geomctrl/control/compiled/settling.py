@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.tracing.symbols import WHOLE, UntraceableError
-from geomctrl.tracing.untraceable import UnknownValueError
+from geomctrl.tracing.untraceable import UnknownValueError, UntraceableError
 
 from .contents import LAW, with_work_buffers
 from .law_memory import Cell, MemoryGrowthError, value_at
@@ -36,7 +35,7 @@ def trace_loop(
     try:
         return _settled(loop, watchers, strict, constant, cells, frozenset())
     except UntraceableError as error:  # perhaps an integer is an index: then each of its values gets a path
-        ints = [path for path, cell in cells.items() if cell.kinds & {*WHOLE}]
+        ints = [path for path, cell in cells.items() if cell.may_be_whole]
         several = [ints] if len(ints) > 1 else []
         for chosen in [*([path] for path in ints), *several] if isinstance(error, UnknownValueError) else ():
             others = {path: cell for path, cell in cells.items() if path not in chosen}

@@ -61,13 +61,6 @@ class Boxes:
         """The largest |x| of each box (boxes, 2n)."""
         return np.maximum(np.abs(self.lo), np.abs(self.hi))
 
-    def halved(self, sides: np.ndarray) -> Boxes:
-        """Both halves of every box, divided across the given side (boxes,)."""
-        (lo, hi), rows = self.ends, np.arange(len(self))
-        upper, lower = hi.copy(), lo.copy()
-        upper[rows, sides] = lower[rows, sides] = 0.5 * (lo[rows, sides] + hi[rows, sides])
-        return Boxes.of(np.concatenate([lo, lower]), np.concatenate([upper, hi]), self.lo.shape[1])
-
 
 class Form(NamedTuple):
     """F <= top + g . x + slack . |x| - x . N x on a box: (boxes,), (boxes, 2n) twice, (boxes, 2n, 2n).

@@ -14,6 +14,7 @@ import numpy as np
 
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
+from geomctrl.tracing.branch_and_bound import BranchAndBound, Decision, Divisible
 from geomctrl.tracing.derivatives import loads
 from geomctrl.tracing.proofs.enclosure import PARTIAL
 from geomctrl.tracing.proofs.identities import degree_in, identical
@@ -123,7 +124,7 @@ def at_rest(e: Any, ends: list[Any], p_lo: np.ndarray, p_hi: np.ndarray) -> tupl
     return Program(e.graph, ends, branches=True).enclosed({k: (low[k], high[k]) for k in low} | later, 1)
 
 
-MAX_BOXES = 4_000
+MAX_DEFINED_BOXES = 8_000
 NEIGHBOUR_OFFSET = 1e-9  # relative to the box: a state counts as undefined only if its neighbours are undefined too
 
 
@@ -177,16 +178,23 @@ def exists(e: Any, box: Boxes) -> bool:
     condition, numbers = requirements_of(e), _evaluated(e)
     if condition is False or numbers is None:
         return False
-    ends = [*numbers, *([] if condition is True else [condition])]
-    program, count, boxes = Program(e.graph, ends, branches=True), 0, box
-    while len(boxes) and count < MAX_BOXES:
-        count += len(boxes)
-        low, high = program.enclosed(inputs(e, boxes, boxes.lo, boxes.hi), len(boxes))
-        holds = np.isfinite(low[:, : len(numbers)]).all(1) & np.isfinite(high[:, : len(numbers)]).all(1)
-        holds &= (low[:, len(numbers) :] == 1.0).all(1)
-        boxes = boxes[~holds]
-        boxes = boxes.halved(np.argmax((boxes.hi - boxes.lo) / (box.hi - box.lo), axis=1))
-    return not len(boxes)
+    search = BranchAndBound(_Defined(e, box, numbers, condition))
+    search.run(MAX_DEFINED_BOXES, np.inf)
+    return search.proved
+
+
+class _Defined(Divisible):
+    """The claim that the numbers (k,) are finite and the condition holds on the whole box."""
+
+    def __init__(self, e: Any, box: Boxes, numbers: list[Any], condition: Any):
+        self.e, self.starts, self.width, self.numbers = e, box.ends, box.hi - box.lo, len(numbers)
+        self.program = Program(e.graph, [*numbers, *([] if condition is True else [condition])], branches=True)
+
+    def split(self, lo: np.ndarray, hi: np.ndarray, count: int) -> Decision:
+        boxes, k = Boxes.of(lo, hi, self.width.shape[1]), self.numbers
+        low, high = self.program.enclosed(inputs(self.e, boxes, boxes.lo, boxes.hi), len(boxes))
+        holds = np.isfinite(low[:, :k]).all(1) & np.isfinite(high[:, :k]).all(1) & (low[:, k:] == 1.0).all(1)
+        return Decision(holds, np.argmax((boxes.hi - boxes.lo) / self.width, axis=1))
 
 
 def undefined_at(e: Any, box: Boxes, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
@@ -212,7 +220,8 @@ EVERYWHERE = {  # operations that are defined for all numbers and continuous
     *("load", "const", "add", "sub", "mul", "neg", "sin", "cos", "abs", "min", "max", "and", "not", *COMPARED),
     *("exp", "expm1", "exp2", "sinh", "cosh", "tanh", "asinh", "cbrt", "hypot"),
 }
-LINES, CUTS, BISECTIONS = 200, 32, 30  # lines through the box on which a jump is sought, and their subdivision
+# lines through the box on which a jump is sought, and their subdivision
+JUMP_LINES, LINE_PARTS, BISECTIONS = 200, 32, 30
 MARGIN = 1e-9  # relative to the values on both sides: smaller differences are no jump
 
 Intervals = Mapping[int, tuple[Any, Any]]
@@ -253,12 +262,12 @@ def is_continuous_everywhere(loop: Any) -> bool:
 def jump_of(equations: Any, box: Boxes, seed: int) -> Jump | None:
     """A state of the box, with the model's parameters, at which V jumps for certain; None if none is found."""
     e, rng = equations, np.random.default_rng(seed)
-    p = e.model[None].repeat(CUTS + 1, 0)
-    for _ in range(LINES if (nodes := _open(e, box)) else 0):
+    p = e.model[None].repeat(LINE_PARTS + 1, 0)
+    for _ in range(JUMP_LINES if (nodes := _open(e, box)) else 0):
         a, b = rng.uniform(box.lo[0], box.hi[0], (2, len(e.x)))
         if e.timed:
             p[:, -1] = rng.uniform(box.p_lo[0, -1], box.p_hi[0, -1], 1 if rng.random() < 0.5 else len(p))
-        x = a + np.linspace(0.0, 1.0, CUTS + 1)[:, None] * (b - a)
+        x = a + np.linspace(0.0, 1.0, LINE_PARTS + 1)[:, None] * (b - a)
         for k in nodes:
             switch, side = _switch(e.graph, k)
             switched = Program(e.graph, [switch]).values(e.at(x, p), len(x))[:, 0]

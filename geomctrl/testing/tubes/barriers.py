@@ -27,12 +27,12 @@ from geomctrl.testing.certificates.running import ProofRunner
 from geomctrl.testing.certificates.tracking import apart
 from geomctrl.testing.settings import Budget, budget_of
 from geomctrl.tracing.branch_and_bound import Divisible, Ends, Progress
+from geomctrl.tracing.numbers import where
 from geomctrl.tracing.proofs.certificates import saved_claim
 from geomctrl.tracing.proofs.claims import Claim as SavedClaim
 from geomctrl.tracing.proofs.identities import degree_in
 from geomctrl.tracing.proofs.operation_rows import OperationRows
 from geomctrl.tracing.proofs.rechecking import numbered
-from geomctrl.tracing.symbols import Graph, neg, where
 from geomctrl.tracing.traces import Trace
 from geomctrl.tracing.untraceable import UntraceableError
 
@@ -318,9 +318,9 @@ class BarrierProblem:
             return []
         h = self.equations.signal
         limits, feasible = self.equations.loop.extra.get("program", ([], []))
-        zero = [h, neg(h)]
-        saved = [self._saved([neg(self.rate), *zero, *map(neg, limits)], claims[0], 0)]
-        saved += [self._saved([neg(x), *zero], claims[1], 0) for x in feasible]
+        zero = [h, -h]
+        saved = [self._saved([-self.rate, *zero, *(-x for x in limits)], claims[0], 0)]
+        saved += [self._saved([-x, *zero], claims[1], 0) for x in feasible]
         if len(claims) == 2 + self.is_program:
             saved += [self._saved([h], claims[-1], k) for k in range(len(claims[-1].task.starts[0]))]
         return saved
@@ -448,7 +448,7 @@ class BarrierProblem:
                 yield lo, hi
 
 
-def _require_continuous(graph: Graph, h: Any) -> None:
+def _require_continuous(graph: Any, h: Any) -> None:
     names = {graph.nodes[k][0] for k in graph.needed([graph.operand(h)])}
     if names & JUMPING:
         raise UntraceableError(f"barrier: expected a continuous function, got one with {sorted(names & JUMPING)}")

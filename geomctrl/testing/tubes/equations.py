@@ -19,9 +19,9 @@ from geomctrl.mechanism.states import require_vectors
 from geomctrl.testing.certificates.forms import Lemma
 from geomctrl.testing.certificates.tracking import apart
 from geomctrl.tracing.arrays import symbol_array
+from geomctrl.tracing.numbers import where
 from geomctrl.tracing.proofs.interpreted import Program
 from geomctrl.tracing.proofs.operation_rows import OperationRows
-from geomctrl.tracing.symbols import where
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .programs import by_accelerations, program_symbols
