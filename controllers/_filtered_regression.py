@@ -36,6 +36,17 @@ class Regression(NamedTuple):
     u_input: np.ndarray
 
 
+def momentum_columns(law: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(Y (nv, n), H (nv, n), b, h (nv,)): momentum Y p + b and its rate H p + h + tau, for the p of an adaptive law."""
+    Y, H = regressor.momentum_regressor(law.robot, q, v), regressor.momentum_rate_regressor(law.robot, q, v)
+    b, h = Y.dot(law.fixed_parameters) + law.armature * v, H.dot(law.fixed_parameters)
+    Y, H = Y[:, law.columns], H[:, law.columns]
+    if law.friction is not None:
+        F = law.friction.columns(one_state("v", v, law.robot.nv))
+        Y, H = np.hstack((Y, 0.0 * F)), np.hstack((H, -F))
+    return Y, H, b, h
+
+
 class FilteredAdaptation(AdaptiveSliding):
     """`AdaptiveSliding` with filters: state z = (p, X, u, `more` numbers of a subclass). bandwidth: lambda [1/s]."""
 
@@ -86,12 +97,7 @@ class FilteredAdaptation(AdaptiveSliding):
 
     def _regression(self, q, v, z) -> Regression:
         lam, (_, X, u, _) = self.bandwidth, self._split(z)
-        Y, H = regressor.momentum_regressor(self.robot, q, v), regressor.momentum_rate_regressor(self.robot, q, v)
-        b, h_b = Y.dot(self.fixed_parameters) + self.armature * v, H.dot(self.fixed_parameters)
-        Y, H = Y[:, self.columns], H[:, self.columns]
-        if self.friction is not None:
-            F = self.friction.columns(one_state("v", v, self.robot.nv))
-            Y, H = np.hstack((Y, 0.0 * F)), np.hstack((H, -F))
+        Y, H, b, h_b = momentum_columns(self, q, v)
         return Regression(lam * Y - X, u - lam * b, lam * Y + H, lam * b + h_b)
 
     def __call__(self, t, q, v, z):

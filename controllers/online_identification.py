@@ -14,12 +14,12 @@ from geomctrl.control.friction.model import FrictionModel, friction_of_law
 from geomctrl.control.plant import Plant
 from geomctrl.controllers._adaptive import numbers_of_bodies, squared_units
 from geomctrl.controllers._component import goal, rate_of, rest_of, sampled, size_of, wrapped_law
+from geomctrl.controllers._filtered_regression import momentum_columns
 from geomctrl.controllers._model_based import Law
 from geomctrl.controllers._pseudo_inertias import NearestBodies
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.online.square_root import deviations, forgotten, solved, taken_in
 from geomctrl.robot import Robot
-from geomctrl.terms import regressor
 from geomctrl.tracing.numbers import scalar
 
 
@@ -134,7 +134,7 @@ class OnlineIdentification(Law):
         robot, n = self.robot, len(self.p0)
         q = robot.neutral() if q0 is None else one_state("q0", q0, robot.nq)
         v = np.zeros(robot.nv) if v0 is None else one_state("v0", v0, robot.nv)
-        Y, H, b, h = self._momenta(q, v)
+        Y, H, b, h = momentum_columns(self, q, v)
         half = 0.5 * self.period
         begun = Memory(0.0 * Y, 0.0 * b, Y - half * H, b - half * h, np.eye(n), np.zeros(n))
         own = started(self.law, robot, q, v)
@@ -161,19 +161,9 @@ class OnlineIdentification(Law):
 
     # --- the law, and what is learnt --------------------------------------------------------------------------------
 
-    def _momenta(self, q, v):
-        """(Y (nv, n), H (nv, n), b, h (nv,)): momentum Y p + b and its rate H p + h + tau."""
-        Y, H = regressor.momentum_regressor(self.robot, q, v), regressor.momentum_rate_regressor(self.robot, q, v)
-        b, h = Y.dot(self.fixed_parameters) + self.armature * v, H.dot(self.fixed_parameters)
-        Y, H = Y[:, self.columns], H[:, self.columns]
-        if self.friction is not None:
-            F = self.friction.columns(one_state("v", v, self.robot.nv))
-            Y, H = np.hstack((Y, 0.0 * F)), np.hstack((H, -F))
-        return Y, H, b, h
-
     def _learnt(self, q, v, tau, x: Memory) -> Memory:
         """The memory after a sample with commanded torque tau."""
-        Y, H, b, h = self._momenta(q, v)
+        Y, H, b, h = momentum_columns(self, q, v)
         half, share = 0.5 * self.period, (1.0 - self.alpha) / self.period
         W = self.alpha * x.W + share * (Y - half * H - x.G)
         y = self.alpha * x.y + share * (x.c - (b - half * h))

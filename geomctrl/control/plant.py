@@ -395,11 +395,15 @@ class Plant(PlantState, PlantExport, ReadableRepr):
 
     def _external_power(self, t, q, v, net):
         """Power of net torques and external wrenches [W]."""
-        if self.f_ext is not None:
-            zero = np.zeros_like(v)
-            held = self.robot.inverse_dynamics(q, zero, zero, f_ext=self.f_ext(t, q, v))
-            net = net + self.robot.gravity_force(q) - held
-        return scalar(v.dot(net))
+        return scalar(v.dot(self._pushed(t, q, v, net)))
+
+    def _pushed(self, t, q, v, tau) -> np.ndarray:
+        """tau plus the joint torques of external wrenches."""
+        if self.f_ext is None:
+            return tau
+        zero = np.zeros_like(v)
+        held = self.robot.inverse_dynamics(q, zero, zero, f_ext=self.f_ext(t, q, v))
+        return tau + self.robot.gravity_force(q) - held
 
     def _arguments(self, t, q, v, tau, x):
         """The arguments, checked; arrays from a running loop pass, because the kernels check their values."""

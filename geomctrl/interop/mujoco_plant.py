@@ -115,14 +115,6 @@ class MujocoPlant(Plant):
         self._mujoco.mj_forward(self.model, data)
         return data
 
-    def _pushed(self, t, q, v, tau) -> np.ndarray:
-        """tau plus the joint torques of external wrenches."""
-        if self.f_ext is None:
-            return tau
-        zero = np.zeros_like(v)
-        held = self.robot.inverse_dynamics(q, zero, zero, f_ext=self.f_ext(t, q, v))
-        return tau + self.robot.gravity_force(q) - held
-
     def _ours(self, q, force) -> np.ndarray:
         return velocities_from_mujoco(self._joints, q[None], np.array(force)[None])[0]
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.origin import Shape
@@ -208,9 +206,8 @@ def coarser(V: np.ndarray, F: np.ndarray, side: float) -> Triangles:
         off = np.einsum("ij,ij->i", normals, V[F[:, k]] - middle[c])
         np.add.at(A, c, normals[:, :, None] * normals[:, None, :])
         np.add.at(b, c, normals * off[:, None])
-    A += (1e-3 * np.trace(A, axis1=1, axis2=2) + 1e-30)[:, None, None] * np.eye(
-        3
-    )  # the centre in directions that the planes do not determine
+    # the centre in directions that the planes do not determine
+    A += (1e-3 * np.trace(A, axis1=1, axis2=2) + 1e-30)[:, None, None] * np.eye(3)
     moved = np.linalg.solve(A, b[:, :, None])[:, :, 0]
     stray = np.linalg.norm(moved, axis=1) > side
     moved[stray] = 0.0
@@ -222,17 +219,7 @@ def creased(V: np.ndarray, F: np.ndarray) -> Triangles:
     """Duplicate the vertices of edges that should look sharp, because viewers shade by vertex."""
     if not len(F):
         return V, F
-    normals = np.cross(V[F[:, 1]] - V[F[:, 0]], V[F[:, 2]] - V[F[:, 0]])
-    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-30)
-    edges = np.sort(F[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
-    owner = np.repeat(np.arange(len(F)), 3)
-    order = np.lexsort(edges.T)
-    edges, owner = edges[order], owner[order]
-    pair = np.flatnonzero((edges[1:] == edges[:-1]).all(axis=1))
-    a, b = owner[pair], owner[pair + 1]
-    smooth = np.einsum("ij,ij->i", normals[a], normals[b]) > np.cos(SHARP_ANGLE)
-    a, b = a[smooth], b[smooth]
-    graph = coo_array((np.ones(len(a), np.int8), (a, b)), shape=(len(F), len(F)))
-    patch = connected_components(graph, directed=False)[1]
-    corners, new = np.unique(np.stack([F.ravel(), np.repeat(patch, 3)], axis=1), axis=0, return_inverse=True)
-    return V[corners[:, 0]], new.reshape(-1, 3)
+    from trimesh import Trimesh, graph
+
+    smooth = graph.smooth_shade(Trimesh(V, F, process=False), angle=SHARP_ANGLE, facet_minarea=None)
+    return np.asarray(smooth.vertices), np.asarray(smooth.faces)

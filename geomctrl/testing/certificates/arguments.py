@@ -12,6 +12,7 @@ from geomctrl.control.contracts import started
 from geomctrl.control.friction import Friction
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism import inertia
 from geomctrl.mechanism.states import one_configuration, require_vectors
 from geomctrl.robot import Robot
 from geomctrl.testing.loop_states import motion_of
@@ -131,20 +132,6 @@ def domain_text(half: np.ndarray, robot: Robot, parameters: Any) -> str:
     return f"q within {q}, v within {v} of the equilibrium ({2 * n} dimensions){robots}"
 
 
-ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))  # of Ixx Ixy Iyy Ixz Iyz Izz
-
-
-def spatial(p: np.ndarray) -> np.ndarray:
-    """The 6 x 6 inertia [[I, [h]], [-[h], m 1]] of parameters (m, h, I) (10,)."""
-    m, (x, y, z) = p[0], p[1:4]
-    G = np.zeros((6, 6))
-    for value, (i, j) in zip(p[4:], ENTRIES):
-        G[i, j] = G[j, i] = value
-    H = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    G[:3, 3:], G[3:, :3], G[3:, 3:] = H, H.T, m * np.eye(3)
-    return G
-
-
 def share(lo: np.ndarray, hi: np.ndarray) -> float:
     """The largest known e with G_i(p) >= e G_i(centre) for all bodies i and all p between lo and hi (nbodies, 10).
 
@@ -154,14 +141,10 @@ def share(lo: np.ndarray, hi: np.ndarray) -> float:
     least = np.inf
     for a, b in zip(lo, hi):
         centre, radius = 0.5 * (a + b), 0.5 * (b - a) * (1.0 + 1e-12)
-        values, vectors = np.linalg.eigh(spatial(centre))
+        values, vectors = np.linalg.eigh(inertia.spatial(centre))
         if values[0] <= 1e-12 * values[-1]:
             return 0.0
         W = vectors / np.sqrt(values)
-        cover = np.zeros((6, 6))
-        for k in range(10):
-            unit = np.zeros(10)
-            unit[k] = radius[k]
-            cover += np.abs(W.T @ spatial(unit) @ W)
+        cover = np.abs(W.T @ inertia.spatial(np.diag(radius)) @ W).sum(0)
         least = min(least, 1.0 - float(np.linalg.eigvalsh(cover)[-1]) - 1e-9)
     return least

@@ -19,16 +19,17 @@ import numpy as np
 from geomctrl.errors import GeomctrlError
 from geomctrl.tracing.proofs.certificates import saved_claim
 from geomctrl.tracing.proofs.claims import Claim as SavedClaim
-from geomctrl.tracing.proofs.rechecking import in_processes, uncovered
+from geomctrl.tracing.proofs.rechecking import in_processes
 from geomctrl.tracing.proofs.saved_code import Code
 from geomctrl.tracing.traces import Trace
 
 from .deciding import SHARES, bound_correction, correction_fractions, signs, tightened
 from .equations import TIME
 from .quadratic import Bounds, Boxes, Form, inverse, perron, scaled_eigenvalues, settled
+from .resuming import uncovered_start
 from .task import Task
 
-CUTS = 60  # largest number of parts of one box
+MAX_PARTS = 60  # largest number of parts of one box
 
 
 class CheckError(GeomctrlError):
@@ -313,7 +314,7 @@ class Checker:
         self.allowed, self.level = float(saved["allowed"]), float(saved["level"])
 
     def cuts(self, leaf: int) -> int | None:
-        """The number of parts of a box that are needed to decide all of them; None beyond `CUTS`."""
+        """The number of parts of a box that are needed to decide all of them; None beyond `MAX_PARTS`."""
         waiting, taken = [(self.lo[leaf], self.hi[leaf])], 0
         with self.F.code.arithmetic.precision():
             while waiting:  # a box that floating point barely decides is divided
@@ -321,7 +322,7 @@ class Checker:
                 taken += 1
                 if self._holds(a, b):
                     continue
-                if taken > CUTS:
+                if taken > MAX_PARTS:
                     return None
                 k = int(np.argmax((b - a) / np.maximum(self.domain[1] - self.domain[0], 1e-300)))
                 below, over = b.copy(), a.copy()
@@ -344,13 +345,11 @@ class Checker:
 def check(saved: Any, statement: str, processes: int = 1) -> tuple[int, int]:
     """(boxes, boxes after division) of a confirmed inequality; raises CheckError otherwise."""
     domain, lo, hi = (np.asarray(saved[k], float) for k in ("domain", "lo", "hi"))
-    for a, b in zip(saved["starts_lo"], saved["starts_hi"]):  # the domain, or all ends of monotone parameters
-        fixed = (a == b) & (domain[0] < domain[1])
-        mine = ((lo == a) & (hi == a))[:, fixed].all(1)
-        reason = uncovered(np.stack([a, b]), lo[mine], hi[mine])
-        if reason is not None:
-            raise CheckError(f"{statement}: {reason}")
-    if not starts_at_all_ends(domain, saved["starts_lo"], saved["starts_hi"], saved["monotone"]):
+    starts = saved["starts_lo"], saved["starts_hi"]
+    reason = uncovered_start(domain, starts, lo, hi)
+    if reason is not None:
+        raise CheckError(f"{statement}: {reason}")
+    if not starts_at_all_ends(domain, *starts, saved["monotone"]):
         raise CheckError(f"{statement}: the first boxes do not cover the domain")
     boxes = 0
     with closing(in_processes(min(processes, len(lo)), Checker, saved, Checker.cuts, len(lo))) as counts:

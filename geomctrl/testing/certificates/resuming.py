@@ -58,16 +58,23 @@ def earlier_boxes(resume: Any, statement: str, task: Divisible) -> Ends | None:
     return covering(f"{EXPECTED} for this claim", task.starts, lo, hi)
 
 
-def covering(expected: str, starts: Ends, lo: np.ndarray, hi: np.ndarray) -> Ends:
-    """Boxes within the domain of a claim. Raises ArgumentError unless they cover it."""
-    starts_lo, starts_hi = starts
-    domain = np.stack([starts_lo.min(0), starts_hi.max(0)])
-    for a, b in zip(starts_lo, starts_hi):
+def uncovered_start(domain: np.ndarray, starts: Ends, lo: np.ndarray, hi: np.ndarray) -> str | None:
+    """The reason why boxes do not cover `starts`, the domain or all ends of monotone parameters; None if they do."""
+    for a, b in zip(*starts):
         fixed = (a == b) & (domain[0] < domain[1])
         mine = ((lo == a) & (hi == a))[:, fixed].all(1)
         reason = uncovered(np.stack([a, b]), lo[mine], hi[mine])
         if reason is not None:
-            raise ArgumentError(f"{expected}, got boxes that do not cover the domain: {reason:.200}")
+            return reason
+    return None
+
+
+def covering(expected: str, starts: Ends, lo: np.ndarray, hi: np.ndarray) -> Ends:
+    """Boxes within the domain of a claim. Raises ArgumentError unless they cover it."""
+    domain = np.stack([starts[0].min(0), starts[1].max(0)])
+    reason = uncovered_start(domain, starts, lo, hi)
+    if reason is not None:
+        raise ArgumentError(f"{expected}, got boxes that do not cover the domain: {reason:.200}")
     return clipped(domain, lo, hi)
 
 
