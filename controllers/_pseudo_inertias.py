@@ -86,8 +86,9 @@ def random_bodies(rng: np.random.Generator, p, spread: float = 0.2):
     return ten(T @ pseudo(p) @ T.swapaxes(1, 2))
 
 
-CUTS = 8
-ROUNDS = 30  # Newton iterations from the left; each covers at least a quarter of the distance to the smallest root
+MAX_CUTS = 8
+# Newton iterations from the left; each covers at least a quarter of the distance to the smallest root
+MAX_NEWTON_STEPS = 30
 
 SMALL = 1e-15
 
@@ -107,7 +108,7 @@ class NearestBodies:
         """x (n,), or a nearby point if the bodies of x are not physically possible."""
         target = min(2.0 * self.margin, 0.5 * (1.0 + self.margin))
         moved, upright = x, R.T[::-1, ::-1]
-        for _ in range(CUTS):
+        for _ in range(MAX_CUTS):
             if not has_symbols(moved) and self.share(moved) == 1.0:
                 break
             for K in self.maps:
@@ -141,7 +142,7 @@ def least_eigenvalue(B: Any) -> tuple[Any, Any]:
         c.append(-(A[0, 0] + A[1, 1] + A[2, 2] + A[3, 3]) / k)
         powers.append(A + c[-1] * eye)
     x = -np.sqrt((B * B).sum() + 1e-300)
-    for _ in range(ROUNDS):
+    for _ in range(MAX_NEWTON_STEPS):
         value = (((x + c[0]) * x + c[1]) * x + c[2]) * x + c[3]
         slope = ((4.0 * x + 3.0 * c[0]) * x + 2.0 * c[1]) * x + c[2]
         falls = slope < 0.0

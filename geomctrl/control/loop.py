@@ -187,9 +187,8 @@ def _show(live: LiveView, record: Record) -> None:
     if "lyapunov" in record.watched:
         curves["V"] = float(record.watched["lyapunov"][1][k])
     curves["largest torque [N m, N]"] = float(np.abs(record.applied[k]).max())
-    seen = np.fmax(
-        record.measured[: k + 1].max(axis=0, initial=-np.inf), record.worst
-    )  # compiled code updates `record.worst` only
+    # compiled code updates `record.worst` only
+    seen = np.fmax(record.measured[: k + 1].max(axis=0, initial=-np.inf), record.worst)
     verdicts = [f"{_markdown(m.name)}: {_verdict(worst, m.limit)}" for m, worst in zip(record.monitors, seen)]
     live._show(float(record.t[k]), q, desired, curves, verdicts)
 

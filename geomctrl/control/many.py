@@ -244,9 +244,8 @@ def error_text(error: Exception) -> str:
 # --- lanes -------------------------------------------------------------------------------------------------------
 
 
-Arguments = tuple[
-    float, float, float | None, list[Monitor], SimulationOptions
-]  # t_end, dt, control_dt, monitors, options
+# t_end, dt, control_dt, monitors, options
+Arguments = tuple[float, float, float | None, list[Monitor], SimulationOptions]
 
 
 def _runner(case: Case, arguments: Arguments, measures: Sequence[Measure] = (), confirming: bool = True) -> LoopRunner:
@@ -258,9 +257,8 @@ def _runner(case: Case, arguments: Arguments, measures: Sequence[Measure] = (), 
         measure.start(plant.at(0.0), case.controller)
     watching = [copy.copy(m) for m in monitors]
     runner = LoopRunner(case, t_end, dt, control_dt, watching, options, own, confirming)
-    restore = (
-        Snapshot(plant, case.controller) if control_dt is not None else lambda: None
-    )  # a sampled law may have memory
+    # a sampled law may have memory
+    restore = Snapshot(plant, case.controller) if control_dt is not None else lambda: None
 
     def restarted_runner() -> LoopRunner:
         restore()

@@ -242,16 +242,8 @@ class MatchedJoint(NamedTuple):
     placement: np.ndarray
 
 
-PINOCCHIO = (
-    "names",
-    "nq",
-    "nv",
-    "njoints",
-    "joints",
-    "idx_qs",
-    "idx_vs",
-    "getJointId",
-)  # attributes that a model must have
+# attributes that a model must have
+PINOCCHIO = "names", "nq", "nv", "njoints", "joints", "idx_qs", "idx_vs", "getJointId"
 MUJOCO = ("nq", "nv", "njnt", "jnt_qposadr", "jnt_dofadr", "joint")
 
 

@@ -65,9 +65,8 @@ class TorchFunction(TermFunction):
         pi = own if parameters is None else self._parameter_rows(parameters, lead).to(torch.float64)
         rows = [x.to(torch.float64).reshape(*lead, math.prod(self.inputs[n])) for n, x in zip(self.inputs, arrays)]
         if torch.compiler.is_compiling():
-            if (
-                forward_ad._current_level >= 0
-            ):  # PyTorch's operators have no forward derivatives, and it takes them as 0
+            # PyTorch's operators have no forward derivatives, and it takes them as 0
+            if forward_ad._current_level >= 0:
                 raise GeomctrlError(f"{self.term}: torch.func.jvp and jacfwd do not work inside of torch.compile")
             results = _operator(self._name, constants, pi, rows)
         else:

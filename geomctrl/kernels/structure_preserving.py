@@ -210,9 +210,8 @@ march_variational = march_kernel(
 # Simo and Wong 1991; Gonzalez 1996.
 
 
-MIN_KINETIC_SHARE = (
-    1e-14  # share of the potential energy below which the kinetic energy, and so `missing`, is round-off
-)
+# share of the potential energy below which the kinetic energy, and so `missing`, is round-off
+MIN_KINETIC_SHARE = 1e-14
 MIN_JOINT_SHARE = 1e-8  # share of the joints in M x . x below which their motion is too slow to correct the energy
 
 

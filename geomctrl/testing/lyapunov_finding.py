@@ -24,9 +24,9 @@ from .certificates.request import CertificateRequest
 from .settings import Box, Budget, box_of, budget_of
 
 MAX_PROOFS = 4  # candidates that are proved or refined with the states at which their proof failed
-ENOUGH = 0.9  # of the level of the samples: a proof below is repeated with more states
+SUFFICIENT_LEVEL_RATIO = 0.9  # of the level of the samples: a proof below is repeated with more states
 MAX_DEGREE = 8
-UNSTABLE = (
+UNSTABLE_MESSAGE = (
     "the linearisation has an unstable mode, shown in interval arithmetic: motions from states along this direction"
     " leave the equilibrium, however near they start, so no V falls along them"
 )
@@ -216,7 +216,7 @@ class _Search:
         if direction is None:
             return None
         x = direction * float((1e-3 * self.half / np.maximum(np.abs(direction), 1e-12)).min())
-        return FoundLyapunov(REFUTED, None, None, {}, 0.0, rest + x, UNSTABLE)
+        return FoundLyapunov(REFUTED, None, None, {}, 0.0, rest + x, UNSTABLE_MESSAGE)
 
     def proved(self, fitting: Fitting, fit: Fit, report: Callable[[float], Any]) -> FoundLyapunov:
         """The largest proved level set of a fit and of its refinements."""
@@ -226,7 +226,7 @@ class _Search:
             if best is None or (bool(result), result.share) > (bool(best), best.share):
                 best = result
             report((k + 1) / MAX_PROOFS)
-            if (result and result.share >= ENOUGH * fit.share) or not len(states):
+            if (result and result.share >= SUFFICIENT_LEVEL_RATIO * fit.share) or not len(states):
                 break
             fitting.refuted(states, fit.coefficients)
             coefficients = fitting.solved(weights)

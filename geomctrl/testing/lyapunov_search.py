@@ -21,12 +21,10 @@ from .lyapunov_zeros import Zeros
 from .search import MAX_SECONDS, worst
 from .shrinking import literal
 
-CUTS = 24  # subdivisions of a line, and again of the remaining part
-ORDER, KEPT_SUBDIVISIONS = (
-    6,
-    2,
-)  # order of differences, which vanish for smooth V; subdivisions kept around their maximum
-SMOOTH = 1e-8  # relative to V: smaller differences are no jump
+LINE_PARTS = 24  # subdivisions of a line, and again of the remaining part
+# order of differences, which vanish for smooth V; subdivisions kept around their maximum
+ORDER, KEPT_SUBDIVISIONS = 6, 2
+JUMP_TOLERANCE = 1e-8  # relative to V: smaller differences are no jump
 MIN_JUMP_RATIO = 10.0  # ratio to the other changes from which a change is a jump
 MIN_JUMP = 1e-6  # relative to V there and at typical states: smaller changes are no jump
 EXTRA_VELOCITIES = 3  # velocities at which the loop may cross, besides the one found and its opposite
@@ -83,18 +81,18 @@ class Jumps:
 
     def _jump(self, a: Point, b: Point) -> tuple[State, float] | None:
         """(State on the lower side, height) of a jump between a and b; None if there is none."""
-        s = np.linspace(0.0, 1.0, CUTS + 1)
+        s = np.linspace(0.0, 1.0, LINE_PARTS + 1)
         V = np.array([self._value(a, b, x) for x in s])
         while True:
             change, bent = np.abs(np.diff(V)), np.abs(np.diff(V, ORDER))
             k = int(np.argmax(change))
-            if not bent.max() > SMOOTH * (np.abs(V).max() + self.checks.typical):
+            if not bent.max() > JUMP_TOLERANCE * (np.abs(V).max() + self.checks.typical):
                 return None
             if change[k] > MIN_JUMP_RATIO * np.median(change) or not (np.diff(s) > 0.0).all():
                 break
             k = int(np.argmax(bent)) + ORDER // 2
-            ends = max(k - KEPT_SUBDIVISIONS, 0), min(k + KEPT_SUBDIVISIONS, CUTS)
-            s = np.linspace(s[ends[0]], s[ends[1]], CUTS + 1)
+            ends = max(k - KEPT_SUBDIVISIONS, 0), min(k + KEPT_SUBDIVISIONS, LINE_PARTS)
+            s = np.linspace(s[ends[0]], s[ends[1]], LINE_PARTS + 1)
             V = np.array([V[ends[0]], *(self._value(a, b, x) for x in s[1:-1]), V[ends[1]]])
         low, high, V_low, V_high = s[k], s[k + 1], V[k], V[k + 1]
         while low < (middle := 0.5 * (low + high)) < high:

@@ -32,10 +32,8 @@ STEPS = 4  # integrator steps per period
 PROBES = 8  # shorter periods at which the result is confirmed
 BISECTION_PRECISION = 1.02  # relative precision of periods and levels
 AT_REST = 3  # samples with negligible V after which a loop counts as at rest
-AHEAD, MAX_STARTS = (
-    100,
-    4,
-)  # samples without a larger V after which a loop has settled; states before that from which a search starts
+SETTLED_SAMPLES = 100  # samples without a larger V after which a loop has settled
+MAX_STARTS = 4  # states before that from which a search starts
 
 
 class LyapunovChange(NamedTuple):
@@ -296,7 +294,7 @@ class HeldLoop:
     def _samples_from(self, x: State, nothing: float) -> Iterator[tuple[State, LyapunovChange]]:
         """Samples from x on, until V has reached no new maximum for some time."""
         largest, since = 0.0, 0
-        while since < (AHEAD if largest > nothing else AT_REST):
+        while since < (SETTLED_SAMPLES if largest > nothing else AT_REST):
             sample = self.at(x)
             yield x, sample
             if not sample.after < np.inf:

@@ -26,11 +26,8 @@ from .symbols import Condition, Symbol, both, invert, is_symbol, where
 from .untraceable import UntraceableError, asker, caller, calling_frame, reraise_untraceable, unrecorded_errors
 
 MAX_PATHS = 256
-MAX_TURNS = (
-    16,
-    4,
-    2,
-)  # iterations of a `while` on symbols, fewer if this makes too many paths; a longer loop has no result
+# iterations of a `while` on symbols, fewer if this makes too many paths; a longer loop has no result
+MAX_TURNS = 16, 4, 2
 MAX_IMPLIED = 20_000  # tests with known answers on one path, which indicate an endless loop
 CHANGING = "the code tests different conditions when it is called again with the same arguments"
 

@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 INK, GRID, SHADE = "#0a0b0c", "#dcdddf", "#ebecee"
 MEASURED, PREDICTED, RESIDUAL, UNSEEN = "#1f6fb4", "#e07b00", "#7d7f83", "#c2417f"
 POINTS = 1200  # points of a curve: minimum and maximum in each of half as many intervals
-DOTS = 400  # largest number of dots that are drawn as shapes in an SVG; more are rasterised
+MAX_VECTOR_DOTS = 400  # largest number of dots that are drawn as shapes in an SVG; more are rasterised
 LAGS = 100
 BINS = 24  # bins of velocity, with equal numbers of samples
 AXIS_RANGE = 1.8  # range of the parameter axis, in units of their sizes
@@ -176,7 +176,7 @@ def over_velocity(ax: Axes, parts: Sequence[Torques], joint: Joint, k: int) -> N
         v, r = part.velocity[used, k], part.residual(k)
         if not len(v):
             continue
-        ax.plot(v, r, ".", ms=2.2, color=color, alpha=0.35, rasterized=len(v) > DOTS, zorder=1)
+        ax.plot(v, r, ".", ms=2.2, color=color, alpha=0.35, rasterized=len(v) > MAX_VECTOR_DOTS, zorder=1)
         centres, mean = binned(v, r)
         cut = int(np.searchsorted(centres, 0.0))
         centres, mean = np.insert(centres, cut, 0.0), np.insert(mean, cut, np.nan)

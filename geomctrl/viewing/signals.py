@@ -10,7 +10,7 @@ from .style import CYCLE, cells, heading, new_figure, style_axes, thinned
 
 SHOWN_ELSEWHERE = ("lyapunov", "lyapunov_rate", "e")  # signals that other pictures show
 MAX_SIGNALS = 24
-LINES = 8  # largest number of entries of one signal; those that change most are drawn
+MAX_LINES = 8  # largest number of entries of one signal; those that change most are drawn
 
 
 def figure(run: Samples) -> Figure | None:
@@ -25,7 +25,7 @@ def figure(run: Samples) -> Figure | None:
     for ax, (name, x) in zip(axes, drawn.items()):
         entries = np.reshape(np.asarray(x, float), (len(run.t), -1))
         moved = np.nan_to_num(np.ptp(entries, axis=0), nan=np.inf)
-        shown = sorted(np.argsort(-moved, kind="stable")[:LINES].tolist())
+        shown = sorted(np.argsort(-moved, kind="stable")[:MAX_LINES].tolist())
         for j, k in enumerate(shown):
             label = None if entries.shape[1] == 1 else f"[{k}]"
             ax.plot(*thinned(run.t, entries[:, k]), color=CYCLE[j % len(CYCLE)], linewidth=1.3, label=label)

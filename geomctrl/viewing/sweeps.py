@@ -18,8 +18,8 @@ from .style import BLUE, new_figure, open_frame, own_style, show_placeholder, wr
 
 MAP = "viridis"
 MISSING_VALUE_COLOUR = "0.85"  # colour of runs without a value
-MOST_NAMES = 30  # largest number of ticks with strings
-GEOMETRIC = 30.0  # ratio of largest to smallest positive value above which a scale is logarithmic
+MAX_TICK_LABELS = 30  # largest number of ticks with strings
+MIN_LOGARITHMIC_RATIO = 30.0  # ratio of largest to smallest positive value above which a scale is logarithmic
 
 
 @own_style()
@@ -125,7 +125,7 @@ def _edges(places: np.ndarray) -> np.ndarray:
 
 def _geometric(places: np.ndarray) -> bool:
     """Whether positive values cover a large range and their steps grow with them, as those of `np.geomspace`."""
-    if places.dtype.kind != "f" or not (places > 0).all() or places.max() <= GEOMETRIC * places.min():
+    if places.dtype.kind != "f" or not (places > 0).all() or places.max() <= MIN_LOGARITHMIC_RATIO * places.min():
         return False
     steps = np.abs(np.diff(np.sort(places)))
     return bool(steps[len(steps) // 2 :].sum() > 3.0 * steps[: (len(steps) + 1) // 2].sum())
@@ -134,7 +134,7 @@ def _geometric(places: np.ndarray) -> bool:
 def _colours(values: np.ndarray) -> Any:
     """The colour scale of the values: logarithmic if they are positive and cover a large range."""
     finite = values[np.isfinite(values)]
-    wide = len(finite) and finite.min() > 0.0 and finite.max() > GEOMETRIC * finite.min()
+    wide = len(finite) and finite.min() > 0.0 and finite.max() > MIN_LOGARITHMIC_RATIO * finite.min()
     return LogNorm(finite.min(), finite.max()) if wide else None
 
 
@@ -143,7 +143,7 @@ def _describe(ax: Axes, letter: str, table: Any, name: str, places: np.ndarray) 
     ax.set(**{f"{letter}label": label(table, name)})
     values = table[name].values if name in table.coords else places
     if not np.array_equal(values, places):
-        if len(values) <= MOST_NAMES:
+        if len(values) <= MAX_TICK_LABELS:
             ax.set(**{f"{letter}ticks": places, f"{letter}ticklabels": [str(x) for x in values]})
     elif _geometric(places):
         ax.set(**{f"{letter}scale": "log"})

@@ -50,7 +50,7 @@ class Extent(NamedTuple):
 CPU = "cpu", "double"
 WHOLE, SIDE_BY_SIDE = Extent(8, 32), Extent(1, 4)  # for single runs, and for parallel runs with a common trace
 INTERVAL_BEFORE, INTERVAL_AFTER = 3, 8  # one in so many of these samples is also compared for monitors and measures
-FLOOR = 1e-3  # [SI] arrays with smaller entries are compared as if the largest were this
+MIN_SCALE = 1e-3  # [SI] arrays with smaller entries are compared as if the largest were this
 MAX_AMPLIFICATION, REPEATS = 10.0, 24
 RATES, TAU, DESIRED = ("rates", ""), ("tau", "tau"), [("desired", name) for name in "qva"]  # keys of a sample
 NO_NUMBERS = np.zeros(0)
@@ -219,13 +219,13 @@ class Comparison:
         starts, _ = self.layout.positions_of(tuple([x.watching for x in samples]))
         apart, size = self.layout.differences(expected, compiled)
         largest, size = np.maximum.reduceat(apart, starts), np.maximum.reduceat(size, starts)
-        if (largest <= rounding.agreement * np.maximum(size, FLOOR)).all():
+        if (largest <= rounding.agreement * np.maximum(size, MIN_SCALE)).all():
             self.difference = max(self.difference, float((largest / np.maximum(size, 1.0)).max()))
         elif len(samples) > 1:
             for sample in samples:
                 self._require_agreement([sample], rounding)
         else:
-            allowed = np.maximum(size, FLOOR).repeat(np.diff([*starts, len(apart)]))
+            allowed = np.maximum(size, MIN_SCALE).repeat(np.diff([*starts, len(apart)]))
             self._require_rounding(samples[0], apart / allowed, allowed, rounding)
 
     def _require_rounding(

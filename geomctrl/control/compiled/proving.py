@@ -134,9 +134,8 @@ class TracedClosedLoop:
         """Addresses of a trace's code, new or from disk."""
         widths = [1] if kind == "one" else [host.lanes()]
         trace = fused(trace)
-        nodes = [
-            (index, trace.graph.nodes[index]) for index in trace.graph.needed(trace.ends)
-        ]  # a copy, because the graph may grow
+        # a copy, because the graph may grow
+        nodes = [(index, trace.graph.nodes[index]) for index in trace.graph.needed(trace.ends)]
         identity = (nodes, trace.outputs, trace.inputs, kind, cache.version(), host.lanes())
         key = hashlib.sha256(repr(identity).encode()).hexdigest()
         if key not in self._calls:

@@ -41,9 +41,8 @@ def assess(evidence: Evidence, findings: Sequence[Finding] = (), ignore: Sequenc
     for check in CHECKS:
         findings_so_far += check(evidence)
     findings_so_far += findings
-    if any(
-        finding.kind == "excitation" for finding in findings_so_far
-    ):  # this explains why unseen motion is predicted badly
+    # this explains why unseen motion is predicted badly
+    if any(finding.kind == "excitation" for finding in findings_so_far):
         findings_so_far = [
             replace(finding, fatal=False) if finding.kind == "unseen" else finding for finding in findings_so_far
         ]

@@ -44,14 +44,13 @@ MIN_ZERO = np.deg2rad(1.5)  # rad: errors of geometry look like smaller offsets 
 MAX_ZERO_DEVIATION = 45.0  # degrees: the log does not determine zeros with a larger standard deviation
 MAX_ZERO_STEP = 0.5  # rad: step of Newton's method for a zero
 ZERO_STEPS = 4  # steps of Newton's method for a zero
-DIFFERENCE = 1e-4  # rad, s: step of finite differences
+DIFFERENCE_STEP = 1e-4  # rad, s: step of finite differences
 MIN_DRIFT_SHARE = 0.03  # of a joint's torques
 MIN_WARMING_SECONDS = 4.0  # s: in shorter logs an apparent change of friction is an error of the model
 MAX_DRIVING_SHARE = 0.2  # of friction's power: friction may seem to drive by this much if its change is uncertain
 MIN_CHANGE_SHARE = 0.05  # of friction's power: smaller changes are ignored
-MIN_SINGULAR_VALUE = (
-    1e-6  # relative singular value above which a direction of the parameters affects torques under tilted gravity
-)
+# relative singular value above which a direction of the parameters affects torques under tilted gravity
+MIN_SINGULAR_VALUE = 1e-6
 
 
 def likely_causes(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[list[Explanation], list[str]]:
@@ -196,8 +195,10 @@ def _zero(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Explanation | N
         """Derivative (n, nv, 1) of the torques by the position of joint k."""
         x = np.zeros(model.size)
         x[model.base.columns] = values
-        low, high = (robot.regressor(states.q + h * one[k], states.v, states.a) for h in (-DIFFERENCE, DIFFERENCE))
-        return ((high - low) @ x[: model.inertial] / (2.0 * DIFFERENCE))[..., None]
+        low, high = (
+            robot.regressor(states.q + h * one[k], states.v, states.a) for h in (-DIFFERENCE_STEP, DIFFERENCE_STEP)
+        )
+        return ((high - low) @ x[: model.inertial] / (2.0 * DIFFERENCE_STEP))[..., None]
 
     turning = np.flatnonzero(robot.is_rotational).tolist()
     if not turning:

@@ -35,12 +35,12 @@ from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .rows import Rows, cutoff_of, in_order, rows_of
 
-MIN_SINGULAR_VALUE = (
-    1e-6  # relative singular value below which a direction of the scaled base regressor is left at zero
-)
+# relative singular value below which a direction of the scaled base regressor is left at zero
+MIN_SINGULAR_VALUE = 1e-6
 MIN_RESIDUAL = 1e-6  # of a joint's torques: smaller residuals are rounding
 MIN_INDEPENDENT = 2.0  # smallest number of independent residuals of a joint
-SAME, ROUNDING = 1e-6, 1e-12  # of a joint's largest torque, and of all joints': smaller changes are ignored
+MIN_CHANGE = 1e-6  # of a joint's largest torque: smaller changes are ignored
+MIN_CHANGE_OF_ALL = 1e-12  # of the largest torque of all joints
 MAX_COARSENESS = 0.05  # of a joint's torques: rms error of their steps
 
 
@@ -260,7 +260,9 @@ class Evidence:
         used, tau = self.training.used, self.training.tau
         high, low = (np.where(used, tau, sign * np.inf) for sign in (-1.0, 1.0))
         size = np.abs(np.where(used, tau, 0.0)).max(axis=0, initial=0.0)
-        return high.max(axis=0) - low.min(axis=0) > np.maximum(SAME * size, ROUNDING * size.max(initial=0.0))
+        return high.max(axis=0) - low.min(axis=0) > np.maximum(
+            MIN_CHANGE * size, MIN_CHANGE_OF_ALL * size.max(initial=0.0)
+        )
 
     @cached_property
     def is_informative(self) -> np.ndarray:

@@ -89,7 +89,7 @@ MAX_SWAPPED_JOINTS = 8  # with more joints only neighbours are swapped
 MIN_UNEXPLAINED = 0.05  # of a joint's torques: couplings and degrees are tried above this
 MAX_NAMED = 6  # largest number of names in the note on undetermined mistakes
 MAX_TRIALS = 3  # trials that are tested in other views of the log
-TURN = np.rad2deg(1.0)
+DEGREES_PER_RADIAN = np.rad2deg(1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,10 +237,12 @@ def _degrees(rows: Rows, names, turning: np.ndarray) -> Iterator[Trial]:
     reach = np.ptp(rows.q, axis=0)
     wide, narrow = turning & (reach > 2.0 * np.pi), turning & (reach < 0.2)
     if wide.sum() > 1:
-        every = np.diag(np.where(turning, 1.0 / TURN, 1.0))
+        every = np.diag(np.where(turning, 1.0 / DEGREES_PER_RADIAN, 1.0))
         yield Trial("scale", "positions are in degrees", tuple(np.flatnonzero(wide).tolist()), every, None)
     for k in np.flatnonzero(wide | narrow):
-        T = np.diag(np.where(np.arange(len(reach)) == k, 1.0 / TURN if wide[k] else TURN, 1.0))
+        T = np.diag(
+            np.where(np.arange(len(reach)) == k, 1.0 / DEGREES_PER_RADIAN if wide[k] else DEGREES_PER_RADIAN, 1.0)
+        )
         clause = "is in degrees" if wide[k] else "was taken for degrees"
         yield Trial("scale", f"the position of {names[k]!r} {clause}", (int(k),), T, None)
 
@@ -271,9 +273,8 @@ def couplings(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
     model = evidence.model
     motion = _motion(evidence, rows.v, rows.a)
     pairs = _relevant_pairs(rows.regressor(model), motion, rows.torques(model), rows.used, fit)
-    if (
-        pairs and rows is evidence.rows
-    ):  # confirm with the filters of the estimator, which does not know of undone mistakes
+    # confirm with the filters of the estimator, which does not know of undone mistakes
+    if pairs and rows is evidence.rows:
         pairs = _relevant_pairs(*_low_passed(evidence), evidence.free)
     return [_coupling_finding(evidence, i, j, torque, share) for i, j, torque, share in pairs]
 

@@ -334,7 +334,7 @@ class _Search:
         return None
 
 
-LONGER = "Record a longer motion, or give the weights (--prior-weight, --noise-weights)"
+LONGER_LOG_ADVICE = "Record a longer motion, or give the weights (--prior-weight, --noise-weights)"
 
 
 def with_chosen_prior(
@@ -366,10 +366,12 @@ def with_chosen_prior(
             continue
         if folds < FOLDS:
             seen = f"the log is too short to compare weights of the prior on {FOLDS} parts of it: {folds} were used"
-            findings.append(Finding("excitation", seen + (", next to each other" if guard == 0.0 else ""), LONGER))
+            findings.append(
+                Finding("excitation", seen + (", next to each other" if guard == 0.0 else ""), LONGER_LOG_ADVICE)
+            )
         notes |= choice.notes
         findings += choice.findings
         return choice.options
     seen = "the log is too short to choose weights by parts of it: the estimator's own are used"
-    findings.append(Finding("excitation", seen, LONGER))
+    findings.append(Finding("excitation", seen, LONGER_LOG_ADVICE))
     return {name: value for name, value in options.items() if not is_auto(value)}

@@ -14,13 +14,11 @@ from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.robot import Robot
 from geomctrl.terms.base_parameters import combinations
 
-MIN_COLUMN_LENGTH = (
-    1e-10  # length of a column relative to the longest, up to which it is rounding: a joint that does not move
-)
+# length of a column relative to the longest, up to which it is rounding: a joint that does not move
+MIN_COLUMN_LENGTH = 1e-10
 MIN_NAMED_PART = 0.05  # of a direction of length 1: smaller parts are not written
-MIN_SINGULAR_VALUE = (
-    1e-7  # relative singular value of the scaled base regressor below which parameters count as not excited
-)
+# relative singular value of the scaled base regressor below which parameters count as not excited
+MIN_SINGULAR_VALUE = 1e-7
 
 
 def compressed(model: RegressorModel, data: Dataset | Compressed) -> Compressed:

@@ -37,7 +37,7 @@ from geomctrl.robot import Robot
 from .torque_rows import Solved, solved
 
 DENSITY = 2000.0  # kg/m^3: between plastics and steel, for loads of unknown shape
-REACH = 0.2  # m from the frame: range of an undetermined centre of mass
+CENTRE_RANGE = 0.2  # m from the frame: range of an undetermined centre of mass
 MIN_MASS = 1e-3  # kg: replaces an undetermined mass
 Z95 = 1.959963984540054  # of the normal distribution
 
@@ -89,7 +89,7 @@ def estimated(W: np.ndarray, b: np.ndarray) -> Body:
     for _ in range(3):  # natural units and mass depend on each other
         pi, covariance, null = _least_squares(W, b, scale)
         mass = max(abs(pi[0]), MIN_MASS)
-        scale = mass * np.array([1.0] + [REACH] * 3 + [REACH**2] * 6)
+        scale = mass * np.array([1.0] + [CENTRE_RANGE] * 3 + [CENTRE_RANGE**2] * 6)
     prior = _ball(max(pi[0], MIN_MASS), _centre(W, b, scale))
     body = _nearest(W, b, prior, scale)
     pi = pi + scale * (null @ (null.T @ ((body - pi) / scale)))  # undetermined directions of the physical body

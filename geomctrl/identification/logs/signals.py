@@ -16,7 +16,8 @@ from .samples import Log, Samples, derive
 MAX_ORDER = 32  # highest order of a low-pass
 NOISE_FACTOR = 12.0  # times the noise: one frequency in a hundred thousand of noise alone
 POSITION_POWER = 1e-4  # relative to the positions' power: 12-bit encoder noise is 1e-6 of the power of 1 rad motion
-SMOOTH, FINE = 12, 64  # samples for each period of the cut-off that smooth signals and friction steps need
+# samples for each period of the cut-off that smooth signals and friction steps need
+SMOOTH_SAMPLES, FRICTION_SAMPLES = 12, 64
 
 
 def filtered(
@@ -153,9 +154,9 @@ def thinning(rate: float, cutoff: float, torque_cutoff: float) -> int:
 
     Motion below the cut-offs is smooth, but friction is not: its sign changes within a sample where a joint reverses.
     The time of the reversal is known to half an interval, which causes an error of about torque_cutoff / rate of the
-    friction (rms): 2 % with FINE samples for each period.
+    friction (rms): 2 % with FRICTION_SAMPLES samples for each period.
     """
-    return max(1, int(rate / max(SMOOTH * max(cutoff, torque_cutoff), FINE * torque_cutoff) + 1e-9))
+    return max(1, int(rate / max(SMOOTH_SAMPLES * max(cutoff, torque_cutoff), FRICTION_SAMPLES * torque_cutoff) + 1e-9))
 
 
 def _thinned_after_band(data, decimate, cutoff, torque_cutoff):

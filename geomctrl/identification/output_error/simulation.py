@@ -50,7 +50,7 @@ def require_forwards(model: RegressorModel) -> None:
         raise ArgumentError("model: smoothing: expected a speed > 0, as friction that jumps can not be integrated")
 
 
-DIFFERENCE = 6e-6  # relative step of central differences, the cube root of the precision of doubles
+DIFFERENCE_STEP = 6e-6  # relative step of central differences, the cube root of the precision of doubles
 MAX_ITERATIONS = 100  # of accelerations that user-defined columns depend on
 MAX_ACCELERATION_ERROR = 1e-12  # relative change at which the iteration ends
 
@@ -133,7 +133,7 @@ class Dynamics:
         states, out = np.array((q, v, a)), np.zeros((3, *q.shape, q.shape[1]))
         for x, k in np.ndindex(3, q.shape[1] if self.model.columns else 0):
             step = np.zeros_like(states)
-            step[x, :, k] = DIFFERENCE * np.maximum(1.0, np.abs(states[x, :, k]))
+            step[x, :, k] = DIFFERENCE_STEP * np.maximum(1.0, np.abs(states[x, :, k]))
             rise = self.user_torque(*(states + step)) - self.user_torque(*(states - step))
             out[x, :, :, k] = rise / (2.0 * step[x, :, k, None])
         return out

@@ -147,9 +147,8 @@ class Constraint:
     def __post_init__(self):
         if not isinstance(self.name, str):
             raise ArgumentError(f"constraint {shown(self.name)}: name: expected a string")
-        if not isinstance(self.bodies, str) and isinstance(
-            self.bodies, Sequence
-        ):  # a string is not a sequence of names
+        # a string is not a sequence of names
+        if not isinstance(self.bodies, str) and isinstance(self.bodies, Sequence):
             object.__setattr__(self, "bodies", tuple(self.bodies))
         label, kinds = f"constraint {self.name!r}", (*LOWER_PAIRS, "distance", "holonomic")
         if not isinstance(self.kind, str) or self.kind not in kinds:

@@ -142,9 +142,8 @@ class Reach:
             first_column[i] = columns
             columns += self.links[i].free.shape[1] if i != field.body else 0
         A, b, size, slides = np.zeros((len(bodies), 3, columns)), np.zeros((len(bodies), 3)), 0.0, 0.0
-        directions: dict[int, np.ndarray | None] = {
-            field.body: field.w / field.turning
-        }  # the axis in each body's frame; None if a joint in between changes it
+        # the axis in each body's frame; None if a joint in between changes it
+        directions: dict[int, np.ndarray | None] = {field.body: field.w / field.turning}
         for row, i in enumerate(bodies):
             out = field.point if i == field.body else self.links[i].point
             b[row] = firsts[i] - carried[i] * out

@@ -32,7 +32,7 @@ SLIDING_HINT = (
 NEAR_HINT = (
     "hint       what is left lies about the equilibrium, where V' goes to zero: leave out a ball ({}), or give offset="
 )
-NEAR = 0.05  # of the half widths of the box: undecided boxes that are nearer to the equilibrium give this hint
+NEAR_RATIO = 0.05  # of the half widths of the box: undecided boxes that are nearer to the equilibrium give this hint
 
 
 class Violation(NamedTuple):
@@ -92,7 +92,7 @@ def _reach_of_the_rest(claim: Claim) -> np.ndarray | None:
     farthest = claim.task.box.far[0]
     lo, hi = (x[:, : len(farthest)] for x in claim.outcome.left)
     reach = np.maximum(np.abs(lo), np.abs(hi)).max(0, initial=0.0)
-    return reach if len(lo) and (reach <= NEAR * farthest).all() else None
+    return reach if len(lo) and (reach <= NEAR_RATIO * farthest).all() else None
 
 
 def _ended(outcome: BranchAndBound) -> str:

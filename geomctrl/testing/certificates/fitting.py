@@ -17,16 +17,17 @@ from scipy.linalg import solve_continuous_lyapunov
 
 from .candidates import CandidateLoop, simulated
 
-FITTED, EXAMINED, FACES = 2_000, 20_000, 4_000  # states of a program, of the test of V' < 0, on faces of the box
-SHRUNK = (1.0, 0.5, 0.2, 0.05, 0.01)  # factors of examined states, for those near the equilibrium
+# states of a program, of the test of V' < 0, on faces of the box
+FITTED_STATES, EXAMINED_STATES, FACE_STATES = 2_000, 20_000, 4_000
+SHRINK_FACTORS = (1.0, 0.5, 0.2, 0.05, 0.01)  # factors of examined states, for those near the equilibrium
 MARGIN = 0.02  # of V, relative to |x|^2 in units of the box
 DECAY, INNER_DECAY = 0.02, 0.5  # V' < -d r V with the loop's slowest rate r, on V = 1 and at the equilibrium
-ROUNDS = 6
-CLOSE = 0.05  # of V - 1: states this far outside of the level set keep their weight
-ADDED, ADDED_DECAY = 200, 0.06  # violating states that a round adds at most, and their d
-DESCENTS, LOWEST, NEIGHBOURS = 8, 40, 8  # of the search for the smallest V on faces
+MAX_ROUNDS = 6
+OUTSIDE_WIDTH = 0.05  # of V - 1: states this far outside of the level set keep their weight
+MAX_ADDED_STATES, ADDED_DECAY = 200, 0.06  # violating states that a round adds at most, and their d
+DESCENTS, KEPT_STATES, TRIED_NEIGHBOURS = 8, 40, 8  # of the search for the smallest V on faces
 PENALTY = 50.0  # weight of violations of V' < 0 where V < 1
-STEP, DURATION = 0.2, 20.0  # of simulations, relative to the fastest and the slowest rate
+RELATIVE_STEP, RELATIVE_DURATION = 0.2, 20.0  # of simulations, relative to the fastest and the slowest rate
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,12 @@ class Fitting:
         self.slowest = float(-eigenvalues.real.max())
         self.A = A * half / half[:, None]  # in units of the box
         self.hessians = loop.hessians() * half[:, None] * half
-        step, duration = STEP / np.abs(eigenvalues).max(), DURATION / self.slowest
-        spread = rng.uniform(-half, half, (EXAMINED, self.n))
-        self.examined = np.concatenate([spread * factor for factor in SHRUNK])
-        self.faces = rng.uniform(-half, half, (FACES, self.n))
-        side = rng.integers(self.n, size=FACES)
-        self.faces[np.arange(FACES), side] = np.where(rng.random(FACES) < 0.5, -1.0, 1.0) * half[side]
+        step, duration = RELATIVE_STEP / np.abs(eigenvalues).max(), RELATIVE_DURATION / self.slowest
+        spread = rng.uniform(-half, half, (EXAMINED_STATES, self.n))
+        self.examined = np.concatenate([spread * factor for factor in SHRINK_FACTORS])
+        self.faces = rng.uniform(-half, half, (FACE_STATES, self.n))
+        side = rng.integers(self.n, size=FACE_STATES)
+        self.faces[np.arange(FACE_STATES), side] = np.where(rng.random(FACE_STATES) < 0.5, -1.0, 1.0) * half[side]
         self.on_faces, self.on_examined = loop.terms(self.faces)[0], loop.terms(self.examined)
         P = solve_continuous_lyapunov(self.A.T, -np.eye(self.n))
         self.first = np.linalg.lstsq(self.hessians.reshape(len(loop.names), -1).T, 2.0 * P.ravel(), rcond=None)[0]
@@ -64,11 +65,11 @@ class Fitting:
         rates = 2.0 * np.einsum("bi,ij,bj->b", self.examined / half, P, loop.field(self.examined) / half)
         unproved = quadratic(self.examined)[~(rates < 0.0)].min(initial=np.inf)
         goal = 0.5 * min(float(unproved), float(quadratic(self.faces).min()))
-        x = rng.uniform(-half, half, (2 * FITTED, self.n))
+        x = rng.uniform(-half, half, (2 * FITTED_STATES, self.n))
         self.converges = simulated(loop.field, x, half, lambda x: quadratic(x) < goal, step, duration)
         self.x, self.values, self.rates = x, *loop.terms(x)
-        good = np.flatnonzero(self.converges[:FITTED])
-        self.good, self.bad = good, np.flatnonzero(~self.converges[:FITTED])
+        good = np.flatnonzero(self.converges[:FITTED_STATES])
+        self.good, self.bad = good, np.flatnonzero(~self.converges[:FITTED_STATES])
         self.added = np.zeros((0, self.n))
 
     def fit(self, coefficients: np.ndarray) -> Fit:
@@ -82,13 +83,13 @@ class Fitting:
         """The smallest V found on the faces of the box; states with a small V are added to those on faces."""
         rng, x, values = np.random.default_rng(0), self.faces, self.on_faces @ coefficients
         for k in range(DESCENTS):
-            best = np.argsort(values)[:LOWEST]
+            best = np.argsort(values)[:KEPT_STATES]
             x, values = x[best], values[best]
-            near = np.repeat(x, NEIGHBOURS, 0)
+            near = np.repeat(x, TRIED_NEIGHBOURS, 0)
             moved = near + 0.3 * 0.5**k * self.half * rng.normal(size=near.shape)
             near = np.where(np.abs(near) == self.half, near, np.clip(moved, -self.half, self.half))
             x, values = np.concatenate([x, near]), np.append(values, self.loop.terms(near)[0] @ coefficients)
-        lowest = x[np.argsort(values)[:LOWEST]]
+        lowest = x[np.argsort(values)[:KEPT_STATES]]
         self.faces = np.concatenate([self.faces, lowest])
         self.on_faces = np.concatenate([self.on_faces, self.loop.terms(lowest)[0]])
         return float(values.min())
@@ -101,9 +102,9 @@ class Fitting:
     def fits(self, report: Callable[[float], Any]) -> list[Fit]:
         """Fits, the one with the largest share first."""
         results, weights = [self.fit(self.first)], None
-        for k in range(ROUNDS):
+        for k in range(MAX_ROUNDS):
             coefficients = self.solved(weights)
-            report((k + 1) / ROUNDS)
+            report((k + 1) / MAX_ROUNDS)
             if coefficients is None:
                 break
             results.append(self.fit(coefficients))
@@ -114,8 +115,8 @@ class Fitting:
     def weights(self, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Weights of converging samples outside of V <= 1, those of their violations of V' < 0, and their decay."""
         values = self.values[self.good] @ coefficients
-        violation = np.where(values < 1.0 + 2.0 * CLOSE, PENALTY, 0.5)
-        return CLOSE / (np.maximum(values - 1.0, 0.0) + CLOSE), violation, self.decay(values)
+        violation = np.where(values < 1.0 + 2.0 * OUTSIDE_WIDTH, PENALTY, 0.5)
+        return OUTSIDE_WIDTH / (np.maximum(values - 1.0, 0.0) + OUTSIDE_WIDTH), violation, self.decay(values)
 
     def decay(self, values: Any) -> Any:
         """The required d of V' < -d V where V has these values: an inner margin makes proofs short."""
@@ -127,13 +128,15 @@ class Fitting:
         values, rates = (x @ coefficients for x in self.on_examined)
         excess = (rates + 0.5 * DECAY * self.slowest * values) / ((self.examined / self.half) ** 2).sum(1)
         violating = np.flatnonzero((values < 1.0) & (excess > 0.0))
-        self.added = np.concatenate([self.added, self.examined[violating[np.argsort(-excess[violating])][:ADDED]]])
+        self.added = np.concatenate(
+            [self.added, self.examined[violating[np.argsort(-excess[violating])][:MAX_ADDED_STATES]]]
+        )
 
     def refuted(self, states: np.ndarray, coefficients: np.ndarray) -> None:
         """Add the states with V < 1 at which a proof has failed by the smallest margin."""
         values, rates = (x @ coefficients for x in self.loop.terms(states))
         order = np.argsort(-rates / np.maximum(np.abs(values), 1e-300))
-        self.added = np.concatenate([self.added, states[order][values[order] < 1.0][:ADDED]])
+        self.added = np.concatenate([self.added, states[order][values[order] < 1.0][:MAX_ADDED_STATES]])
 
     def solved(self, weights: tuple[np.ndarray, np.ndarray, np.ndarray] | None) -> np.ndarray | None:
         """The coefficients of one program; None if it has no solution."""

@@ -57,9 +57,8 @@ class Forms:
         self.true = np.array([self.fixed.pop(node) for node in p])
         self.true[len(p) - len(others) :] = others
         fixed = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist())}
-        self.free = {
-            key: x for key, x in fixed.items() if self.graph.load(*key).index not in set(p)
-        }  # t is a free input too
+        # t is a free input too
+        self.free = {key: x for key, x in fixed.items() if self.graph.load(*key).index not in set(p)}
         deviations = [self.graph.load(ERRORS, k) for k in range(len(p))]
         self.errors, self.deviations = loads(deviations), deviations
         robot = getattr(controller, "robot", None)

@@ -39,7 +39,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 from .equations import HELD, LoopEquations, checked_plant
 from .steps import ERR, UP, Dynamics, Enclosure, Layout, bounds
 
-CHANGE = 12  # a further array of the graph: the change of V
+CHANGE_OF_V = 12  # a further array of the graph: the change of V
 PILOT = 64  # boxes that are decided here before the rest is spread over processes
 ORDER = 3  # of the Taylor series over one sample
 ROUNDING = 2.0**-38  # relative bound of the rounding of sums and eigenvalues of a few dozen numbers
@@ -257,7 +257,7 @@ class _SampledLoop(Divisible):
     def _rows(self, e: LoopEquations) -> tuple[Dynamics, OperationRows]:
         n, commands = 2 * self.n, len(e.command)
         change = e.loop.along(e.signal, [*e.held_rates, 0.0], pace=0.0)
-        inputs = [*e.inputs[:n], (CHANGE, 0), *((HELD, k) for k in range(commands)), (TIME, 0)]
+        inputs = [*e.inputs[:n], (CHANGE_OF_V, 0), *((HELD, k) for k in range(commands)), (TIME, 0)]
         rates = [*e.held_rates, change, *[0.0] * commands, 1.0]
         rows = OperationRows(e.loop.graph, inputs, rates, e.constants, e.good)
         return Dynamics(rows, n + 1), e.rows(e.command, inputs)

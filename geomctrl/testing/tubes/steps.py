@@ -10,9 +10,9 @@ t + h:
 2. The Taylor series of the solution in time from the set, to order K, with Lagrange's remainder: coefficient K + 1 on
    E. Where f is not smooth on E, because a branch is not decided there, the state at the end is p(h) + [-G, G] instead.
 3. P is kept unchanged. The step's error, a box, gets symbols of its own, so that the flow contracts it as it contracts
-   the set. When all symbols of `RECENT` steps are in use, these boxes and the old frame are enclosed in a new frame Q:
-   a QR factorisation of all columns in order of length, each state in units of its own width (Lohner 1987; Nedialkov,
-   Jackson and Corliss 1999, section 6; Kuehn 1998 for sums of boxes).
+   the set. When all symbols of `SYMBOL_STEPS` steps are in use, these boxes and the old frame are enclosed in a new
+   frame Q: a QR factorisation of all columns in order of length, each state in units of its own width (Lohner 1987;
+   Nedialkov, Jackson and Corliss 1999, section 6; Kuehn 1998 for sums of boxes).
 
 Parameters and held inputs are states at rest, and time is a state of rate 1.
 """
@@ -32,13 +32,13 @@ from geomctrl.kernels.taylor_functions import ALL, EPS, ERR, LEAST, UP
 from geomctrl.tracing.proofs.operation_rows import OperationRows
 
 PICARD_ITERATIONS = 12
-RECENT = 16  # steps whose errors have symbols of their own
+SYMBOL_STEPS = 16  # steps whose errors have symbols of their own
 MAX_SPARE = 256  # symbols of errors within a law
 INFLATION = 1.2  # of the a priori enclosure per iteration
 MIN_STEP_RATIO = 2.0**-16  # shortest step relative to the duration
 MAX_GROWTH = 1e3  # of the widths, relative to the initial ones and to 1: the enclosure has blown up
 NEGLIGIBLE = 1e-3  # error of a step without Taylor series, relative to the widths
-WORTHWHILE = 0.8  # error of two half steps relative to that of one step
+MAX_HALVED_STEP_ERROR = 0.8  # error of two half steps relative to that of one step
 STEP_TOLERANCE = 1e-4  # remainder of a step relative to the widths of the set, per step
 
 
@@ -196,7 +196,7 @@ def sample_times(control_dt: float | None, end: float) -> np.ndarray:
 class Enclosure:
     """The set of states of all solutions from a box, at the current time; `advance` moves it to a later time."""
 
-    def __init__(self, dynamics: Dynamics, lo: np.ndarray, hi: np.ndarray, order: int, recent: int = RECENT):
+    def __init__(self, dynamics: Dynamics, lo: np.ndarray, hi: np.ndarray, order: int, recent: int = SYMBOL_STEPS):
         self.dynamics, self.order, self.t = dynamics, order, 0.0
         self.layout = Layout(int((hi[:-1] > lo[:-1]).sum()), dynamics.moving, recent)
         self.X = self.layout.box(lo, hi)
@@ -338,7 +338,7 @@ class Enclosure:
         n = self.dynamics.moving
         width = np.maximum(self.X[:n, ALL], 1e-9 * np.maximum(1.0, np.abs(self.X[:n, 0])))
         ratio = 2.0 * float((half[1] / width).max()) / float(error.max())
-        return 2.0 if ratio < WORTHWHILE else 0.5 if ratio < 0.5 * (1.0 + WORTHWHILE) else 0.0
+        return 2.0 if ratio < MAX_HALVED_STEP_ERROR else 0.5 if ratio < 0.5 * (1.0 + MAX_HALVED_STEP_ERROR) else 0.0
 
     def _horner(
         self, c: np.ndarray, order: int, h: float, start: np.ndarray, rest: np.ndarray

@@ -17,10 +17,8 @@ from geomctrl.tracing.traces import Trace
 SAMPLES = 16
 MARGIN = 16.0  # times the largest deviation of the samples
 ROUNDING = {"double": 2.0**-53, "float": 2.0**-24}
-RELATIVE_TOLERANCE = {
-    "double": 1e-13,
-    "float": 1e-6,
-}  # relative to the largest number of an output: orders of summation differ
+# relative to the largest number of an output: orders of summation differ
+RELATIVE_TOLERANCE = {"double": 1e-13, "float": 1e-6}
 EXACT = {"neg", "abs", "min", "max", "where", "floor", "lt", "le", "eq", "and", "or", "not"}
 ROUNDED_ONCE = {"add", "sub", "mul", "div", "sqrt"}  # libraries' functions are off by a few units
 

@@ -211,9 +211,8 @@ def _requested_field(
     """The field by the caller's name: an array, a list of columns, or a prefix of numbers or joint names."""
     arrays, kind = recording.arrays, recording.kind
     key = _ranged(key)
-    if (
-        isinstance(key, str) and key.isdigit() and key in arrays
-    ):  # a column number is no prefix: 1 does not match 10, 11, ...
+    # a column number is no prefix: 1 does not match 10, 11, ...
+    if isinstance(key, str) and key.isdigit() and key in arrays:
         key = [key]
     if not isinstance(key, str):
         missing = [k for k in key if k not in arrays]
