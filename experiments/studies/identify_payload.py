@@ -21,7 +21,7 @@ from geomctrl import models
 from geomctrl.control.references import Sinusoids
 from geomctrl.controllers import ComputedTorque, SlotineLi
 from geomctrl.identification import Dataset, Filtering, RegressorModel, identify_load
-from geomctrl.identification.excitation import optimize
+from geomctrl.identification.excitation import MotionSearch, optimize
 from geomctrl.identification.loads import LoadReport
 
 MASS, COM, RADII = 2.0, np.array([0.03, -0.02, 0.08]), np.array([0.05, 0.06, 0.04])  # kg, m in the flange's frame, m
@@ -61,7 +61,8 @@ def experiment(duration: float = 9.0, iterations: int = 45) -> dict[str, tuple[t
     I_com = MASS / 5.0 * np.diag((RADII**2).sum() - RADII**2)  # a solid ellipsoid
     true = nominal.with_payload(MASS, COM, I_com, "panda_link8")
     plant = gc.Plant(true, friction)
-    excitation = optimize(nominal.with_payload(3.0, COM, frame="panda_link8"), 6.0, terms=4, iterations=iterations)
+    loaded, search = nominal.with_payload(3.0, COM, frame="panda_link8"), MotionSearch(iterations=iterations)
+    excitation = optimize(loaded, 6.0, terms=4, search=search)
     print(excitation.text(), "\n")
     log = log_of(plant, nominal, excitation.trajectory)
     load = load_of(nominal, log)

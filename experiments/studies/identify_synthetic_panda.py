@@ -11,7 +11,7 @@ import numpy as np
 
 from geomctrl import models
 from geomctrl.identification import Dataset, Estimate, RegressorModel, fit
-from geomctrl.identification.excitation import Excitation, optimize
+from geomctrl.identification.excitation import Excitation, MotionSearch, optimize
 
 RATE, CUTOFF, DURATION = 500.0, 20.0, 10.0  # Hz, Hz, s
 ENCODER, TORQUE = 1e-5, 0.02  # rad, of each joint's torque range
@@ -38,7 +38,8 @@ def recover(seed: int = 0, iterations: int = 60) -> tuple[Excitation, Estimate, 
     """(excitation, estimate, normalised errors (estimate - truth) / std of the base parameters)."""
     robot = models.panda()
     model = RegressorModel(robot, smoothing=0.02)
-    excitation = optimize(model, DURATION, terms=5, objective="log_det", iterations=iterations, seed=seed)
+    search = MotionSearch(iterations=iterations, seed=seed)
+    excitation = optimize(model, DURATION, terms=5, objective="log_det", search=search)
     log = simulated_log(model, truth(model), excitation.trajectory, seed)
     data = log.filtered(CUTOFF, alike=True, decimate=5)
     estimate = fit(model, data, "wls")

@@ -223,18 +223,29 @@ def excite(
     urdf: UrdfOptions = UrdfOptions(),
 ) -> int | None:
     from geomctrl.identification.errors import ExcitationError
-    from geomctrl.identification.excitation.problem import limits_of
+    from geomctrl.identification.excitation import MotionLimits, MotionSearch
 
     console = stdout_console()
     nominal = urdf.load(robot)
-    limits_of(nominal, **asdict(limits))  # raises for invalid limits before anything is compiled
+    given = MotionLimits(**asdict(limits))
+    given.of(nominal)  # raises for invalid limits before anything is compiled
     model = parameters.model(nominal)
     around, notes = surroundings.of(robot, nominal)
     for line in notes:
         console.print(f"note: {line}", soft_wrap=True)
-    options = asdict(motion) | asdict(limits) | {"noise": parameters.noise, "rate": parameters.noise_rate}
+    search = MotionSearch(motion.compare, motion.starts, iterations=motion.iterations, seed=motion.seed)
+    options = {
+        "duration": motion.duration,
+        "terms": motion.terms,
+        "objective": motion.objective,
+        "q0": motion.q0,
+        "limits": given,
+        "surroundings": around,
+        "noise": parameters.noise,
+        "rate": parameters.noise_rate,
+    }
     try:
-        excitation = _designed(console, model, {**options, "surroundings": around})
+        excitation = _designed(console, model, search, options)
     except ExcitationError as error:
         print_error(str(error))
         return FAILED
@@ -245,7 +256,7 @@ def excite(
     return None
 
 
-def _designed(console: Any, model: Any, options: dict[str, Any]) -> Any:
+def _designed(console: Any, model: Any, search: Any, options: dict[str, Any]) -> Any:
     import numpy as np
 
     from geomctrl.identification.excitation import optimize
@@ -253,8 +264,8 @@ def _designed(console: Any, model: Any, options: dict[str, Any]) -> Any:
     robot = model.robot
     with compiling(console, "20 s"):
         model.regressor(robot.neutral()[None], *np.zeros((2, 1, robot.nv)))
-    with console.status(f"comparing {options['compare']} random motions, optimising {options['starts']}"):
-        return optimize(model, **options)
+    with console.status(f"comparing {search.compare} random motions, optimising {search.starts}"):
+        return optimize(model, search=search, **options)
 
 
 def _show(console: Any, excitation: Any) -> None:

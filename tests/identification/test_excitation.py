@@ -7,14 +7,14 @@ from studies import identify_synthetic_panda
 from geomctrl import models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, ExcitationError, RegressorModel, fit
-from geomctrl.identification.excitation import Surroundings, optimize, search
+from geomctrl.identification.excitation import MotionLimits, MotionSearch, Surroundings, optimize, search
 from geomctrl.identification.excitation.clearance import clearances_of
-from geomctrl.identification.excitation.problem import FELT_CLEARANCE, SHIFTS, WEIGHTS, Problem, limits_of
+from geomctrl.identification.excitation.problem import FELT_CLEARANCE, SHIFTS, WEIGHTS, Problem
 from geomctrl.identification.excitation.search import postures, random_motion
 
 
 def problem(robot, objective, surroundings=None, **model):
-    limits = limits_of(robot, velocity=2.0, jerk=60.0)
+    limits = MotionLimits(velocity=2.0, jerk=60.0, torque_margin=0.0).of(robot)
     clear = None if surroundings is None else clearances_of(robot, surroundings, limits.lower, limits.upper)
     options = {"clearances": clear, "noise": np.linspace(0.5, 2.0, robot.nv)}
     return Problem(RegressorModel(robot, **model), limits, 6.0, 4, objective, 40, **options)
@@ -63,8 +63,9 @@ def test_gradients_are_exact(make, objective, surroundings):
 @pytest.mark.quick(1)
 def test_optimised_motions_are_better_and_keep_every_limit():
     robot = models.panda()
-    options = {"terms": 4, "iterations": 30, "samples": 60, "acceleration": 8.0, "jerk": 40.0, "seed": 2, "compare": 6}
-    e = optimize(robot, 8.0, **options)
+    limits = MotionLimits(acceleration=8.0, jerk=40.0)
+    effort = MotionSearch(iterations=30, samples=60, seed=2, compare=6)
+    e = optimize(robot, 8.0, terms=4, limits=limits, search=effort)
     assert e.condition < 0.75 * e.random_conditions.min()
     assert e.random_condition == e.random_conditions.min()
     t = np.linspace(0, 8, 4001)
@@ -81,7 +82,7 @@ def test_optimised_motions_are_better_and_keep_every_limit():
     np.testing.assert_allclose(q[0], q[-1], atol=1e-9)  # it can be repeated without a pause
     np.testing.assert_allclose(np.gradient(q, t, axis=0, edge_order=2), v, atol=1e-4)  # v and a are derivatives of q
     np.testing.assert_allclose(np.gradient(v, t, axis=0, edge_order=2), a, atol=1e-3)
-    again = optimize(robot, 8.0, **options)
+    again = optimize(robot, 8.0, terms=4, limits=limits, search=effort)
     # to rounding: the first call may run in loops, and the second one compiled
     np.testing.assert_allclose(again.trajectory.coefficients, e.trajectory.coefficients, atol=1e-6)
     assert "random" in e.text()
@@ -91,7 +92,8 @@ def test_optimised_motions_are_better_and_keep_every_limit():
 
 @pytest.mark.slow
 def test_log_det_objective_raises_the_determinant():
-    e = optimize(models.ur10(), 8.0, terms=3, iterations=20, samples=50, objective="log_det", compare=3)
+    effort = MotionSearch(iterations=20, samples=50, compare=3)
+    e = optimize(models.ur10(), 8.0, terms=3, objective="log_det", search=effort)
     assert e.log_det > e.random_log_det + 0.3
 
 
@@ -102,33 +104,45 @@ def test_bad_requests_are_named():
         (r"velocity: joint .* has no limit", models.two_link(), {}),
         ("revolute and prismatic", models.quadruped(), {}),
         ("q0", panda, {"q0": np.full(7, 9.0)}),
-        ("lower, upper: expected finite positions", panda, {"lower": -np.inf}),
+        ("lower, upper: expected finite positions", panda, {"limits": MotionLimits(lower=-np.inf)}),
         ("terms: expected a whole number", panda, {"terms": 2.5}),
-        ("torque_margin: expected a part", panda, {"torque_margin": 1.0}),
-        ("jerk: expected a limit for every joint", panda, {"jerk": [9.0] * 6 + [np.inf]}),
+        ("torque_margin: expected a part", panda, {"limits": MotionLimits(torque_margin=1.0)}),
+        ("jerk: expected a limit for every joint", panda, {"limits": MotionLimits(jerk=[9.0] * 6 + [np.inf])}),
         ("noise: expected a number > 0", panda, {"noise": 0.0}),
         ("noise: expected a number > 0", panda, {"noise": 5e-324}),
         ("duration: expected seconds", panda, {"duration": 5e-324}),
         ("terms: expected a whole number", panda, {"terms": 10**6}),
         ("surroundings: expected Surroundings", panda, {"surroundings": 0.0}),
+        ("limits: expected MotionLimits", panda, {"limits": 2.0}),
+        ("search: expected a MotionSearch", panda, {"search": 2}),
     ]:
         with pytest.raises(ArgumentError, match=match):
             optimize(robot, **options)
 
 
+@pytest.mark.parametrize("name", ["lower", "upper", "velocity", "acceleration", "effort", "jerk"])
+def test_limits_that_are_no_numbers_of_the_robot_are_named(name):
+    masked = np.ma.masked_array([1.0, 1.0], [True, False])
+    fine = {"velocity": 1.0, name: [0.5, 0.5]}
+    assert MotionLimits(**fine).of(models.two_link()) is not None
+    for bad in (np.nan, [0.5, np.nan], [0.5] * 3, "x", {}, 1j, [[0.5, 0.5]], masked, np.empty(0), [None, 0.5], True):
+        with pytest.raises(ArgumentError, match=f"^{name}: expected"):
+            MotionLimits(**(fine | {name: bad})).of(models.two_link())
+
+
 @pytest.mark.slow
 def test_what_can_not_be_met_is_said_and_by_how_much():
     panda = models.panda()
-    few = {"compare": 1, "samples": 30}
+    few = {"search": MotionSearch(compare=1, samples=30)}
     with pytest.raises(ExcitationError, match=r"'panda_joint2' takes [\d.]+ N m to hold still, allowed are 4\b"):
-        optimize(panda, q0=(0, 1.2, 0, -0.5, 0, 1.5, 0), effort=5.0, **few)
+        optimize(panda, q0=(0, 1.2, 0, -0.5, 0, 1.5, 0), limits=MotionLimits(effort=5.0), **few)
     with pytest.raises(ExcitationError, match=r"'panda_link\d' over the floor: -[\d.]+ cm, asked for 2.0 cm"):
         optimize(panda, surroundings=Surroundings(floor=1.6), **few)
     box = Surroundings(keep_out=[(-2, -2, 0.3, 2, 2, 2)])
     with pytest.raises(ExcitationError, match=r"off keep-out box 1: -[\d.]+ cm"):
         optimize(panda, surroundings=box, **few)
     with pytest.raises(ExcitationError, match=r"no motion within the limits: even at 2 % .* 'panda_joint1' takes"):
-        optimize(panda, effort=np.array([1e-3, 90, 90, 90, 90, 90, 90]), **few)
+        optimize(panda, limits=MotionLimits(effort=np.array([1e-3, 90, 90, 90, 90, 90, 90])), **few)
 
 
 @pytest.mark.slow
@@ -144,7 +158,8 @@ def test_a_simulated_panda_is_recovered_within_its_confidence_intervals():
 @pytest.mark.slow
 def test_better_than_the_best_of_two_hundred_random_motions():
     for objective, better in (("log_det", "random_log_dets"), ("condition", "random_conditions")):
-        e = optimize(models.panda(), 10.0, objective=objective, compare=200, iterations=45, samples=60)
+        effort = MotionSearch(compare=200, iterations=45, samples=60)
+        e = optimize(models.panda(), 10.0, objective=objective, search=effort)
         assert len(getattr(e, better)) == 200
         if objective == "log_det":
             assert e.log_det > e.random_log_dets.max() + 0.2
@@ -158,8 +173,8 @@ def test_intervals_are_what_was_predicted():
     robot = models.panda()
     model = RegressorModel(robot, smoothing=0.05)
     noise = np.array([0.5, 0.5, 0.5, 0.5, 0.1, 0.1, 0.1])
-    options = {"objective": "log_det", "noise": noise, "rate": 50.0, "compare": 4, "iterations": 15, "samples": 50}
-    e = optimize(model, 8.0, **options)
+    effort = MotionSearch(compare=4, iterations=15, samples=50)
+    e = optimize(model, 8.0, objective="log_det", noise=noise, rate=50.0, search=effort)
     t = np.arange(400) / 50.0  # 8 s at 50 Hz
     q, v, a = e.trajectory.at(t)
     x = model.prior
@@ -178,10 +193,11 @@ def test_intervals_are_what_was_predicted():
 
 @pytest.mark.slow
 def test_processes_find_what_one_process_finds(tmp_path, monkeypatch):
-    options = {"terms": 2, "iterations": 3, "samples": 20, "compare": 4, "velocity": 2.0, "surroundings": None}
-    apart = optimize(models.scara(), 5.0, starts=2, **options)
+    effort = MotionSearch(iterations=3, samples=20, compare=4, starts=2)
+    options = {"terms": 2, "limits": MotionLimits(velocity=2.0), "surroundings": None, "search": effort}
+    apart = optimize(models.scara(), 5.0, **options)
     monkeypatch.setattr(search, "cores", lambda: 1)
-    here = optimize(models.scara(), 5.0, starts=2, **options)
+    here = optimize(models.scara(), 5.0, **options)
     np.testing.assert_allclose(apart.trajectory.coefficients, here.trajectory.coefficients, atol=1e-6)
     assert here.clearances == {}  # without surroundings the robot is drawn, too
     assert here.plot(tmp_path / "free.png").read_bytes().startswith(b"\x89PNG")

@@ -8,18 +8,25 @@ from urdf_arms import ARM
 
 from geomctrl import models
 from geomctrl.identification import RegressorModel
-from geomctrl.identification.excitation import Surroundings, Trajectory, excite, link_capsules, optimize
+from geomctrl.identification.excitation import (
+    MotionLimits,
+    MotionSearch,
+    Surroundings,
+    Trajectory,
+    excite,
+    link_capsules,
+    optimize,
+)
 from geomctrl.identification.excitation.clearance import BOXES, FLOOR, SELF, clearances_of, sweeps
 from geomctrl.identification.excitation.excite import keeps_clearance, margins, nearest
-from geomctrl.identification.excitation.problem import limits_of
 from geomctrl.models.io.urdf_geometry import collision_capsules
 
 BOX = (0.35, -0.6, 0.0, 0.7, 0.6, 0.5)
-QUICK = {"terms": 4, "iterations": 24, "samples": 50, "compare": 8, "objective": "log_det"}
+QUICK = {"terms": 4, "objective": "log_det", "search": MotionSearch(iterations=24, samples=50, compare=8)}
 
 
 def around(robot, **options):
-    limits = limits_of(robot, velocity=2.0)
+    limits = MotionLimits(velocity=2.0).of(robot)
     return clearances_of(robot, Surroundings(**options), limits.lower, limits.upper), limits
 
 
@@ -180,7 +187,7 @@ def test_what_happens_between_samples_is_seen(samples, monkeypatch):
 def test_limits_between_samples():
     robot = models.panda()
     motion = wobble(robot, np.array([0.0, 0.3, 0.0, -1.6, 0.0, 1.8, 0.0]), np.full(7, 0.5))
-    limits = limits_of(robot, jerk=100.0)
+    limits = MotionLimits(jerk=100.0, torque_margin=0.0).of(robot)
     left = margins(RegressorModel(robot), limits, motion)
     t = np.linspace(0.0, 4.0, 40_001)
     _, v, a = motion.at(t)

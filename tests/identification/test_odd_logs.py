@@ -29,8 +29,7 @@ from geomctrl.identification import (
 from geomctrl.identification.assessment import trials
 from geomctrl.identification.assessment.rows import Rows
 from geomctrl.identification.estimators.cutoffs import choose_cutoffs
-from geomctrl.identification.excitation import search
-from geomctrl.identification.excitation.problem import limits_of
+from geomctrl.identification.excitation import MotionLimits, search
 from geomctrl.identification.logs.dataset import check_robot, read_log
 from geomctrl.identification.logs.parts import without_edges
 from geomctrl.identification.logs.signals import motion_bandwidth
@@ -224,7 +223,7 @@ def test_limits_that_can_not_be_kept_name_the_joint():
         ({"velocity": 1.0, "lower": [0.0, 1.0], "upper": 1.0}, r"^lower, upper: joint 'joint2': .* got 1 and 1$"),
     ):
         with pytest.raises(ArgumentError, match=words):
-            limits_of(robot, **options)
+            MotionLimits(**options).of(robot)
 
 
 def test_options_that_would_do_nothing_are_refused():

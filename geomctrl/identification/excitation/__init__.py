@@ -9,12 +9,15 @@ from geomctrl.mechanism.capsules import Capsule, capsule, link_capsules
 
 from .clearance import Surroundings, load_surroundings
 from .excite import Excitation
-from .search import optimize
+from .problem import MotionLimits
+from .search import MotionSearch, optimize
 from .trajectory import Trajectory, save_trajectory
 
 __all__ = [
     "Capsule",
     "Excitation",
+    "MotionLimits",
+    "MotionSearch",
     "Surroundings",
     "Trajectory",
     "capsule",

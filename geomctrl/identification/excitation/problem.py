@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import choice, count, number, one_or_each, positive
+from geomctrl.arguments import choice, count, instance, number, one_or_each, positive
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.estimators.conditioning import inertial_scale
 from geomctrl.identification.model.regressor_model import RegressorModel
@@ -52,45 +52,82 @@ class Limits:
     jerk: np.ndarray
 
 
-def limits_of(
-    robot: Robot,
-    lower: ArrayLike | None = None,
-    upper: ArrayLike | None = None,
-    velocity: ArrayLike | None = None,
-    acceleration: ArrayLike | None = None,
-    effort: ArrayLike | None = None,
-    jerk: ArrayLike | None = None,
-    torque_margin: float = 0.0,
-) -> Limits:
-    """The given limits, otherwise those of the robot; see `optimize`. Raises ArgumentError."""
-    if any(j.kind not in ("revolute", "prismatic") for j in robot.joints):
-        raise ArgumentError("model: exact gradients are for revolute and prismatic joints")
-    n, own = robot.nv, robot.limits
-    reach = np.where([j.kind == "revolute" for j in robot.coupling.independent_joints], np.pi, 1.0)
-    lower = _limit("lower", lower, np.where(np.isfinite(own.lower), own.lower, -reach), n)
-    upper = _limit("upper", upper, np.where(np.isfinite(own.upper), own.upper, reach), n)
-    velocity = _limit("velocity", velocity, own.velocity, n)
-    if not np.isfinite(velocity).all():
-        name = robot.dof_names[int(np.argmin(np.isfinite(velocity)))]
-        raise ArgumentError(f"velocity: joint {name!r} has no limit in the model: give one")
-    acceleration = _limit("acceleration", acceleration, velocity / RAMP_SECONDS, n)
-    share = 1.0 - number("torque_margin", torque_margin, "a part from 0 to below 1", lambda x: 0.0 <= x < 1.0)
-    effort = share * _limit("effort", effort, own.effort, n)
-    jerk = _limit("jerk", jerk, np.full(n, np.inf), n)
-    if not np.isfinite(upper - lower).all():
-        raise ArgumentError("lower, upper: expected finite positions")
-    if 0 < np.isfinite(jerk).sum() < n:
-        raise ArgumentError(f"jerk: expected a limit for every joint or none, got {jerk.tolist()}")
-    for name, x in (("velocity", velocity), ("acceleration", acceleration), ("effort", effort), ("jerk", jerk)):
-        if x.min() <= 0.0:
-            joint = robot.dof_names[int(np.argmin(x))]
-            raise ArgumentError(f"{name}: joint {joint!r}: expected a limit > 0, got {x.min():g}: give one")
-    if (lower >= upper).any():
-        k = int(np.argmax(lower >= upper))
-        raise ArgumentError(
-            f"lower, upper: joint {robot.dof_names[k]!r}: expected lower < upper, got {lower[k]:g} and {upper[k]:g}"
-        )
-    return Limits(lower, upper, velocity, acceleration, effort, jerk)
+@dataclass(frozen=True, eq=False)
+class MotionLimits:
+    """Limits that a motion has to keep: given ones, and the robot's for those that are None.
+
+    Parameters
+    ----------
+    lower, upper : float or array_like (nv,), optional
+        Positions [rad, m]; where the robot has no limit, pi or 1 m in either direction.
+    velocity : float or array_like (nv,), optional
+        [rad/s, m/s].
+    acceleration : float or array_like (nv,), optional
+        [rad/s^2, m/s^2]; default velocity / 0.25 s.
+    effort : float or array_like (nv,), optional
+        Torques and forces [N m, N].
+    jerk : float or array_like (nv,), optional
+        [rad/s^3, m/s^3]; default no limit.
+    torque_margin : float, default 0.2
+        Fraction of the effort limits kept in reserve, because the robot's torques differ from the model's.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> from geomctrl.identification.excitation import MotionLimits
+    >>> MotionLimits(velocity=1.0, effort=50.0).of(gc.models.two_link()).effort
+    array([40., 40.])
+    """
+
+    lower: ArrayLike | None = None
+    upper: ArrayLike | None = None
+    velocity: ArrayLike | None = None
+    acceleration: ArrayLike | None = None
+    effort: ArrayLike | None = None
+    jerk: ArrayLike | None = None
+    torque_margin: float = 0.2
+
+    def of(self, robot: Robot) -> Limits:
+        """The limits of each joint of a robot.
+
+        Raises
+        ------
+        ArgumentError
+            For limits that are missing, or that no motion keeps; the message names the joint.
+        """
+        robot = instance("robot", robot, Robot, "a Robot")
+        if any(j.kind not in ("revolute", "prismatic") for j in robot.joints):
+            raise ArgumentError("model: exact gradients are for revolute and prismatic joints")
+        n, own = robot.nv, robot.limits
+        reach = np.where([j.kind == "revolute" for j in robot.coupling.independent_joints], np.pi, 1.0)
+        lower = self._each("lower", np.where(np.isfinite(own.lower), own.lower, -reach))
+        upper = self._each("upper", np.where(np.isfinite(own.upper), own.upper, reach))
+        velocity = self._each("velocity", own.velocity)
+        if not np.isfinite(velocity).all():
+            name = robot.dof_names[int(np.argmin(np.isfinite(velocity)))]
+            raise ArgumentError(f"velocity: joint {name!r} has no limit in the model: give one")
+        acceleration = self._each("acceleration", velocity / RAMP_SECONDS)
+        share = 1.0 - number("torque_margin", self.torque_margin, "a part from 0 to below 1", lambda x: 0.0 <= x < 1.0)
+        effort = share * self._each("effort", own.effort)
+        jerk = self._each("jerk", np.full(n, np.inf))
+        if not np.isfinite(upper - lower).all():
+            raise ArgumentError("lower, upper: expected finite positions")
+        if 0 < np.isfinite(jerk).sum() < n:
+            raise ArgumentError(f"jerk: expected a limit for every joint or none, got {jerk.tolist()}")
+        for name, x in (("velocity", velocity), ("acceleration", acceleration), ("effort", effort), ("jerk", jerk)):
+            if x.min() <= 0.0:
+                joint = robot.dof_names[int(np.argmin(x))]
+                raise ArgumentError(f"{name}: joint {joint!r}: expected a limit > 0, got {x.min():g}: give one")
+        if (lower >= upper).any():
+            k = int(np.argmax(lower >= upper))
+            raise ArgumentError(
+                f"lower, upper: joint {robot.dof_names[k]!r}: expected lower < upper, got {lower[k]:g} and {upper[k]:g}"
+            )
+        return Limits(lower, upper, velocity, acceleration, effort, jerk)
+
+    def _each(self, name: str, default: np.ndarray) -> np.ndarray:
+        value = getattr(self, name)
+        return one_or_each(name, default if value is None else value, len(default), good=lambda x: ~np.isnan(x))
 
 
 def noise_of(robot: Robot, noise: ArrayLike | None) -> np.ndarray:
@@ -99,10 +136,6 @@ def noise_of(robot: Robot, noise: ArrayLike | None) -> np.ndarray:
     default = np.where(np.isfinite(own) & (own > 0.0), 0.01 * own, 1.0)
     noise = default if noise is None else noise
     return one_or_each("noise", noise, robot.nv, "a number > 0, above 1e-100", lambda x: positive(x - 1e-100))
-
-
-def _limit(name: str, value: ArrayLike | None, default: np.ndarray, n: int) -> np.ndarray:
-    return one_or_each(name, default if value is None else value, n, good=lambda x: ~np.isnan(x))
 
 
 # --- criteria --------------------------------------------------------------------------------------------------------
@@ -204,7 +237,7 @@ class Problem:
         robot = model.robot
         choice("objective", objective, ("condition", "log_det"))
         duration = number("duration", duration, "seconds, at least 0.001", lambda x: x >= 1e-3)
-        terms, samples = count("terms", terms, 2, 1000), count("samples", samples, 20)
+        terms = count("terms", terms, 2, 1000)
         if model.curves or model.columns:
             raise ArgumentError("model: optimise the excitation without friction curves and user-defined columns")
         self.model, self.robot, self.objective, self.limits = model, robot, objective, limits

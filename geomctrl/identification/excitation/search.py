@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,7 @@ from geomctrl.robot import Robot
 
 from .clearance import Surroundings, clearances_of
 from .excite import Excitation, compared, keeps_clearance, margins
-from .problem import FELT_CLEARANCE, Problem, limits_of
+from .problem import FELT_CLEARANCE, MotionLimits, Problem
 from .trajectory import Trajectory
 
 POSTURES = 4000  # random postures
@@ -173,6 +174,41 @@ MIN_PARALLEL_STARTS = 2  # smallest number of starts for several processes
 MOTIONS_PER_PROCESS = 8  # random motions for each process
 
 
+@dataclass(frozen=True)
+class MotionSearch:
+    """How much work the search for a motion takes.
+
+    Parameters
+    ----------
+    compare : int, default 20
+        Random motions of maximum size about postures with large slack (`Excitation.random_conditions`).
+    starts : int, default 1
+        The best of them, which are optimised, in several processes of this machine if possible.
+    samples : int, default 120
+        Times at which motions are evaluated, at least 20.
+    iterations : int, default 120
+        Of each optimisation.
+    seed : int, default 0
+        Of the random motions.
+
+    Examples
+    --------
+    >>> from geomctrl.identification.excitation import MotionSearch
+    >>> MotionSearch(starts=4).compare
+    20
+    """
+
+    compare: int = 20
+    starts: int = 1
+    samples: int = 120
+    iterations: int = 120
+    seed: int = 0
+
+    def __post_init__(self):
+        for name, least in (("compare", 1), ("starts", 1), ("samples", 20), ("iterations", 1), ("seed", 0)):
+            count(name, getattr(self, name), least)
+
+
 def optimize(
     model: RegressorModel | Robot,
     duration: float = 10.0,
@@ -180,64 +216,75 @@ def optimize(
     terms: int = 5,
     objective: str = "condition",
     q0: ArrayLike | None = None,
-    lower: ArrayLike | None = None,
-    upper: ArrayLike | None = None,
-    velocity: ArrayLike | None = None,
-    acceleration: ArrayLike | None = None,
-    effort: ArrayLike | None = None,
-    jerk: ArrayLike | None = None,
-    torque_margin: float = 0.2,
+    limits: MotionLimits = MotionLimits(),  # noqa: B008 - frozen
     surroundings: Surroundings | None = Surroundings(),  # noqa: B008 - frozen
     noise: ArrayLike | None = None,
     rate: float = 100.0,
-    starts: int = 1,
-    compare: int = 20,
-    samples: int = 120,
-    iterations: int = 120,
-    seed: int = 0,
+    search: MotionSearch = MotionSearch(),
 ) -> Excitation:
     """Return a trajectory that excites the model's base parameters within limits and without collisions.
 
     It has `terms` harmonics of 1 / duration, and begins and ends at rest in the same posture, with zero acceleration,
     so that it can be repeated.
-    objective: "condition" or "log_det", see `problem`. noise (nv,): standard deviation
-    of torque samples, default 1 % of the effort limits (1 N m without them); rate [Hz]: independent samples per second,
-    for the criteria and for `Excitation.deviations`.
-    Limits default to the robot's (position pi if it has none); acceleration [rad/s^2] to velocity / 0.25 s; jerk to
-    none. torque_margin: fraction of the effort limits kept in reserve, because the robot's torques differ from the
-    model's.
-    surroundings: floor, boxes, the robot itself; None: no collisions are checked. q0: the posture at the centre,
-    default random postures with large slack.
-    compare: number of random motions of maximum size about such postures (`Excitation.random`); the best `starts` of
-    them are optimised, in several processes of this machine if possible.
-    seed: of the random motions.
 
-    Raises ArgumentError for missing limits, and ExcitationError if there is no feasible posture; the message names the
-    obstacles and the violations. The result keeps all limits, see `excite`.
+    Parameters
+    ----------
+    model : RegressorModel or Robot
+        A robot stands for its model without friction.
+    duration : float, default 10
+        [s].
+    terms : int, default 5
+        Harmonics.
+    objective : {"condition", "log_det"}
+        See `problem`.
+    q0 : array_like (nv,), optional
+        The posture at the centre; default random postures with large slack.
+    limits : MotionLimits
+        Default: the robot's.
+    surroundings : Surroundings, optional
+        Floor, boxes, the robot itself; None: no collisions are checked.
+    noise : float or array_like (nv,), optional
+        Standard deviation of torque samples; default 1 % of the effort limits (1 N m without them).
+    rate : float, default 100
+        Independent samples per second [Hz], for the criteria and for `Excitation.deviations`.
+    search : MotionSearch
+        How many motions are tried, and how long.
+
+    Returns
+    -------
+    Excitation
+        It keeps all limits, see `excite`.
+
+    Raises
+    ------
+    ArgumentError
+        For missing limits.
+    ExcitationError
+        If there is no feasible posture; the message names the obstacles and the violations.
     """
     instance("model", model, (RegressorModel, Robot), "a RegressorModel or a Robot")
-    iterations, seed = count("iterations", iterations, 1), count("seed", seed)
-    starts, compare = count("starts", starts, 1), count("compare", compare, 1)
+    instance("limits", limits, MotionLimits, "MotionLimits")
+    instance("search", search, MotionSearch, "a MotionSearch")
     if not isinstance(model, RegressorModel):
         model = RegressorModel(model, viscous=False, coulomb=False, offset=False)
-    limits = limits_of(model.robot, lower, upper, velocity, acceleration, effort, jerk, torque_margin)
+    each = limits.of(model.robot)
     if surroundings is not None:
         instance("surroundings", surroundings, Surroundings, "Surroundings or None")
-    clear = None if surroundings is None else clearances_of(model.robot, surroundings, limits.lower, limits.upper)
+    clear = None if surroundings is None else clearances_of(model.robot, surroundings, each.lower, each.upper)
     problem = Problem(
-        model, limits, duration, terms, objective, samples,
+        model, each, duration, terms, objective, search.samples,
         clearances=clear, noise=noise, rate=rate,
     )  # fmt: skip
     centres = postures(problem, q0)
-    with _workers(starts, compare) as run:
-        seeds = [(seed, k) for k in range(max(compare, starts))]
+    with _workers(search.starts, search.compare) as run:
+        seeds = [(search.seed, k) for k in range(max(search.compare, search.starts))]
         parts = list(run(partial(_explored, problem, centres), _shares(seeds)))
         optimum = [x for part, _ in parts for x in part]
         if not optimum:
             raise next(why for _, why in parts if why is not None)
         optimum.sort(key=lambda x: x[0])
-        best = [(z, centre) for _, z, centre, _, _ in optimum[:starts]]
-        results = list(run(partial(_improved, problem, iterations), best))
+        best = [(z, centre) for _, z, centre, _, _ in optimum[: search.starts]]
+        results = list(run(partial(_improved, problem, search.iterations), best))
     trajectory, _, costs = min(results, key=lambda x: x[1])
     random = np.array([(condition, log_det) for *_, condition, log_det in optimum])
     return compared(problem, trajectory, problem.trajectory(optimum[0][1]), random, costs)

@@ -125,7 +125,13 @@ def drives_report():
 
 @functools.cache
 def excited():
-    return trajectories.optimize(ROBOT, 2.0, velocity=5.0, terms=2, samples=20, iterations=1)
+    return trajectories.optimize(
+        ROBOT,
+        2.0,
+        limits=trajectories.MotionLimits(velocity=5.0),
+        terms=2,
+        search=trajectories.MotionSearch(samples=20, iterations=1),
+    )
 
 
 X, WEIGHTS = MODEL.prior, gain(np.array([1.0, 2.0]))
@@ -445,23 +451,17 @@ EXAMPLES |= {
             "terms": 2,
             "objective": "condition",
             "q0": 0.125 * Q,
-            "lower": gain(np.array([-2.0, -1.0]), "negative"),
-            "upper": gain(np.array([2.0, 1.0])),
-            "velocity": gain(np.array([5.0, 4.0])),
-            "acceleration": gain(np.array([20.0, 10.0]), "inf"),
-            "effort": gain(np.array([200.0, 100.0]), "inf"),
-            "jerk": gain(np.array([400.0, 400.0]), "inf"),
-            "torque_margin": number(0.2, negative=False),
+            "limits": trajectories.MotionLimits(velocity=[5.0, 4.0], jerk=400.0),
             "surroundings": Argument(trajectories.Surroundings(floor=None, self_collision=False), "none"),
             "noise": gain(np.array([1.0, 2.0])),
             "rate": number(100.0, positive=True),
-            "starts": 1,
-            "compare": 2,
-            "samples": 20,
-            "iterations": 2,
-            "seed": 1,
+            "search": trajectories.MotionSearch(compare=2, samples=20, iterations=2, seed=1),
         },
-        forms=["upper", "terms"],
+        forms=["noise", "terms"],
+    ),
+    "identification.excitation.MotionLimits.of": Example({"robot": ROBOT}, trajectories.MotionLimits(velocity=5.0)),
+    "identification.excitation.MotionSearch": Example(
+        {"compare": 2, "starts": 1, "samples": 20, "iterations": 2, "seed": 1}
     ),
 }
 assert A.size == N
@@ -484,4 +484,6 @@ LEFT_OUT = dict.fromkeys(
     ),
     MADE,
 )
-LEFT_OUT |= dict.fromkeys(("identification.KnownLoad", "identification.WristSensor"), SETTINGS)
+LEFT_OUT |= dict.fromkeys(
+    ("identification.KnownLoad", "identification.WristSensor", "identification.excitation.MotionLimits"), SETTINGS
+)
