@@ -479,6 +479,7 @@ LEFT_OUT = dict.fromkeys(
         "LoadReport",
         "PriorChoice",
         "OutputErrorFit",
+        "Limits",
         "identification.excitation.Excitation",
         "identification.excitation.Trajectory",
     ),
