@@ -227,8 +227,8 @@ def excite(
 
     console = stdout_console()
     nominal = urdf.load(robot)
-    given = MotionLimits(**asdict(limits))
-    given.of(nominal)  # raises for invalid limits before anything is compiled
+    motion_limits = MotionLimits(**asdict(limits))
+    motion_limits.of(nominal)  # raises for invalid limits before anything is compiled
     model = parameters.model(nominal)
     around, notes = surroundings.of(robot, nominal)
     for line in notes:
@@ -239,7 +239,7 @@ def excite(
         "terms": motion.terms,
         "objective": motion.objective,
         "q0": motion.q0,
-        "limits": given,
+        "limits": motion_limits,
         "surroundings": around,
         "noise": parameters.noise,
         "rate": parameters.noise_rate,

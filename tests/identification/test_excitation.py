@@ -64,8 +64,8 @@ def test_gradients_are_exact(make, objective, surroundings):
 def test_optimised_motions_are_better_and_keep_every_limit():
     robot = models.panda()
     limits = MotionLimits(acceleration=8.0, jerk=40.0)
-    effort = MotionSearch(iterations=30, samples=60, seed=2, compare=6)
-    e = optimize(robot, 8.0, terms=4, limits=limits, search=effort)
+    work = MotionSearch(iterations=30, samples=60, seed=2, compare=6)
+    e = optimize(robot, 8.0, terms=4, limits=limits, search=work)
     assert e.condition < 0.75 * e.random_conditions.min()
     assert e.random_condition == e.random_conditions.min()
     t = np.linspace(0, 8, 4001)
@@ -82,7 +82,7 @@ def test_optimised_motions_are_better_and_keep_every_limit():
     np.testing.assert_allclose(q[0], q[-1], atol=1e-9)  # it can be repeated without a pause
     np.testing.assert_allclose(np.gradient(q, t, axis=0, edge_order=2), v, atol=1e-4)  # v and a are derivatives of q
     np.testing.assert_allclose(np.gradient(v, t, axis=0, edge_order=2), a, atol=1e-3)
-    again = optimize(robot, 8.0, terms=4, limits=limits, search=effort)
+    again = optimize(robot, 8.0, terms=4, limits=limits, search=work)
     # to rounding: the first call may run in loops, and the second one compiled
     np.testing.assert_allclose(again.trajectory.coefficients, e.trajectory.coefficients, atol=1e-6)
     assert "random" in e.text()
@@ -92,8 +92,8 @@ def test_optimised_motions_are_better_and_keep_every_limit():
 
 @pytest.mark.slow
 def test_log_det_objective_raises_the_determinant():
-    effort = MotionSearch(iterations=20, samples=50, compare=3)
-    e = optimize(models.ur10(), 8.0, terms=3, objective="log_det", search=effort)
+    work = MotionSearch(iterations=20, samples=50, compare=3)
+    e = optimize(models.ur10(), 8.0, terms=3, objective="log_det", search=work)
     assert e.log_det > e.random_log_det + 0.3
 
 
@@ -158,8 +158,8 @@ def test_a_simulated_panda_is_recovered_within_its_confidence_intervals():
 @pytest.mark.slow
 def test_better_than_the_best_of_two_hundred_random_motions():
     for objective, better in (("log_det", "random_log_dets"), ("condition", "random_conditions")):
-        effort = MotionSearch(compare=200, iterations=45, samples=60)
-        e = optimize(models.panda(), 10.0, objective=objective, search=effort)
+        work = MotionSearch(compare=200, iterations=45, samples=60)
+        e = optimize(models.panda(), 10.0, objective=objective, search=work)
         assert len(getattr(e, better)) == 200
         if objective == "log_det":
             assert e.log_det > e.random_log_dets.max() + 0.2
@@ -173,8 +173,8 @@ def test_intervals_are_what_was_predicted():
     robot = models.panda()
     model = RegressorModel(robot, smoothing=0.05)
     noise = np.array([0.5, 0.5, 0.5, 0.5, 0.1, 0.1, 0.1])
-    effort = MotionSearch(compare=4, iterations=15, samples=50)
-    e = optimize(model, 8.0, objective="log_det", noise=noise, rate=50.0, search=effort)
+    work = MotionSearch(compare=4, iterations=15, samples=50)
+    e = optimize(model, 8.0, objective="log_det", noise=noise, rate=50.0, search=work)
     t = np.arange(400) / 50.0  # 8 s at 50 Hz
     q, v, a = e.trajectory.at(t)
     x = model.prior
@@ -193,8 +193,8 @@ def test_intervals_are_what_was_predicted():
 
 @pytest.mark.slow
 def test_processes_find_what_one_process_finds(tmp_path, monkeypatch):
-    effort = MotionSearch(iterations=3, samples=20, compare=4, starts=2)
-    options = {"terms": 2, "limits": MotionLimits(velocity=2.0), "surroundings": None, "search": effort}
+    work = MotionSearch(iterations=3, samples=20, compare=4, starts=2)
+    options = {"terms": 2, "limits": MotionLimits(velocity=2.0), "surroundings": None, "search": work}
     apart = optimize(models.scara(), 5.0, **options)
     monkeypatch.setattr(search, "cores", lambda: 1)
     here = optimize(models.scara(), 5.0, **options)

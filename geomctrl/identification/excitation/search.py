@@ -267,12 +267,16 @@ def optimize(
     instance("search", search, MotionSearch, "a MotionSearch")
     if not isinstance(model, RegressorModel):
         model = RegressorModel(model, viscous=False, coulomb=False, offset=False)
-    each = limits.of(model.robot)
+    joint_limits = limits.of(model.robot)
     if surroundings is not None:
         instance("surroundings", surroundings, Surroundings, "Surroundings or None")
-    clear = None if surroundings is None else clearances_of(model.robot, surroundings, each.lower, each.upper)
+    clear = (
+        None
+        if surroundings is None
+        else clearances_of(model.robot, surroundings, joint_limits.lower, joint_limits.upper)
+    )
     problem = Problem(
-        model, each, duration, terms, objective, search.samples,
+        model, joint_limits, duration, terms, objective, search.samples,
         clearances=clear, noise=noise, rate=rate,
     )  # fmt: skip
     centres = postures(problem, q0)
