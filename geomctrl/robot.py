@@ -164,6 +164,11 @@ class Robot(Mechanism, metaclass=_RobotType):
         Robot
             The result of `geomctrl.load_urdf`, which names the errors.
 
+        Raises
+        ------
+        ModelError, InertiaError, ArgumentError
+            As for `geomctrl.load_urdf`.
+
         Examples
         --------
         >>> import geomctrl as gc

@@ -197,6 +197,11 @@ def panda(hand: bool = False) -> Robot:
     -------
     Robot
 
+    Raises
+    ------
+    ArgumentError
+        If `hand` is not True or False.
+
     Notes
     -----
     Inertial parameters: C. Gaz, M. Cognetti, A. Oliva, P. Robuffo Giordano, A. De Luca, "Dynamic identification of the

@@ -140,6 +140,11 @@ def satellite(wheels: bool = False) -> Robot:
     -------
     Robot
 
+    Raises
+    ------
+    ArgumentError
+        If `wheels` is not True or False.
+
     Notes
     -----
     Hub (750 kg): Basilisk's scenarioAttitudeFeedbackRW (University of Colorado, AVS laboratory; ISC). Wheels: Honeywell

@@ -165,6 +165,19 @@ class Plant(PlantState, PlantExport, ReadableRepr):
         Returns
         -------
         Plant
+
+        Raises
+        ------
+        ArgumentError
+            If `t` is not a finite number.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> arm = gc.models.two_link()
+        >>> plant = gc.Plant(arm, changes=[(0.5, arm.with_payload(1.0))])  # grips 1 kg after half a second
+        >>> float(plant.at(1.0).robot.parameters[:, 0].sum())
+        3.0
         """
         t, robot = time(t), self.robot
         if not self.switches:
@@ -259,6 +272,14 @@ class Plant(PlantState, PlantExport, ReadableRepr):
         Returns
         -------
         ndarray, shape (nv,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> plant, zero = gc.Plant(gc.models.two_link()), np.zeros(2)
+        >>> plant.net_torque(0.0, zero, zero, np.array([1.0, 2.0]), None)
+        array([1., 2.])
         """
         if self._springs is not None:
             stiffness, preload = self._springs
@@ -313,6 +334,19 @@ class Plant(PlantState, PlantExport, ReadableRepr):
         Returns
         -------
         ndarray, shape (nv,)
+
+        Raises
+        ------
+        ArgumentError
+            If an array has the wrong shape or an entry that is not finite.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> plant, zero = gc.Plant(gc.models.two_link()), np.zeros(2)
+        >>> np.allclose(plant.acceleration(0.0, zero, zero, plant.robot.gravity_force(zero)), 0.0)
+        True
         """
         t, q, v, tau, x = self._arguments(t, q, v, tau, x)
         return self._accelerated(t, q, v, self._net(t, q, v, tau, x))
@@ -380,6 +414,14 @@ class Plant(PlantState, PlantExport, ReadableRepr):
         Returns
         -------
         float
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> plant, zero = gc.Plant(gc.models.two_link()), np.zeros(2)
+        >>> plant.power(0.0, zero, np.array([1.0, 1.0]), np.array([2.0, 3.0]))  # [W]
+        5.0
         """
         t, q, v, tau, x = self._arguments(t, q, v, tau, x)
         own, bristles, theirs = self._split(x)

@@ -127,6 +127,11 @@ def hold(robot: Robot, q: ArrayLike) -> Quintic:
     Quintic
         A reference: a function t -> Desired(q, v, a).
 
+    Raises
+    ------
+    ArgumentError
+        If `q` does not fit the robot.
+
     Examples
     --------
     >>> import geomctrl as gc

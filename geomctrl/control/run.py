@@ -146,6 +146,15 @@ class Run(Samples):
         ------
         ArgumentError
             If a run that was loaded without a plant has joints with several degrees of freedom.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0)
+        >>> run = gc.simulate(law.robot, law, np.zeros(2), np.zeros(2), t_end=0.1, dt=1e-3)
+        >>> np.allclose(run.tracking_error(), run.q - [0.5, 0.2])
+        True
         """
         if self.desired is None:
             return None
@@ -167,6 +176,20 @@ class Run(Samples):
         -------
         ndarray, shape (nv,), or None
             [rad, m]; None without a reference.
+
+        Raises
+        ------
+        ArgumentError
+            If no sample is later than `after`, or as for `tracking_error`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0)
+        >>> run = gc.simulate(law.robot, law, np.zeros(2), np.zeros(2), t_end=0.1, dt=1e-3)
+        >>> run.tracking_rms(after=0.05).shape
+        (2,)
         """
         e, after = self.tracking_error(), number("after", after)
         if e is None:
@@ -181,6 +204,15 @@ class Run(Samples):
         Returns
         -------
         str
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0)
+        >>> run = gc.simulate(law.robot, law, np.zeros(2), np.zeros(2), t_end=0.1, dt=1e-3)
+        >>> print(run.summary().splitlines()[-1])
+          group: |R^T R - 1|: worst 0.00e+00 at t = 0 s, limit 1e-09: held
         """
         lines = [
             f"{self.reason}; {self.steps} steps in {self.wall_time:.2f} s, {self.real_time_factor:.1f} x real time"
@@ -220,6 +252,22 @@ class Run(Samples):
         -------
         matplotlib.figure.Figure, or list of Path
             Without `path` an overview; with it the files.
+
+        Raises
+        ------
+        ArgumentError
+            If `path` is no path.
+        WriteError
+            If a file can not be written.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0)
+        >>> run = gc.simulate(law.robot, law, np.zeros(2), np.zeros(2), t_end=0.1, dt=1e-3)
+        >>> figure = run.plot()
+        >>> files = run.plot("pictures")
         """
         from geomctrl.viewing.plots import plot_run, run_overview
 
@@ -260,6 +308,14 @@ class Run(Samples):
         -----
         A robot read from a URDF is drawn with the meshes of that file; a warning lists missing mesh files. Other robots
         are drawn with capsules and ellipsoids computed from the kinematic tree.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0)
+        >>> run = gc.simulate(law.robot, law, np.zeros(2), np.zeros(2), t_end=0.1, dt=1e-3)
+        >>> path = run.save_html("run.html")
         """
         from geomctrl.viewing.animation import save_html
 
@@ -277,6 +333,20 @@ class Run(Samples):
         -------
         object
             A notebook displays it; its method `open()` shows it in a browser.
+
+        Raises
+        ------
+        ArgumentError, NameNotFoundError, ImportError
+            As for `save_html`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0)
+        >>> run = gc.simulate(law.robot, law, np.zeros(2), np.zeros(2), t_end=0.1, dt=1e-3)
+        >>> page = run.animate()
+        >>> page.open()  # doctest: +SKIP
         """
         from geomctrl.viewing.animation import Page, page
 
@@ -294,6 +364,22 @@ class Run(Samples):
         -------
         list of ExternalForce
             Empty without external forces, and for a run without its plant.
+
+        Raises
+        ------
+        ArgumentError
+            If `at` is empty or has indices of no sample.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> arm = gc.models.two_link()
+        >>> plant = gc.Plant(arm, f_ext=gc.Wrench("tip", [0, 0, 0, 0, 0, 5.0]))  # 5 N along z of the tip
+        >>> law = gc.controllers.PDGravity(arm, [0.5, 0.2])
+        >>> run = gc.simulate(plant, law, np.zeros(2), np.zeros(2), t_end=0.1, dt=1e-3)
+        >>> len(run.external_forces())
+        1
         """
         numbers = range(len(self.t)) if at is None else [count("at", k, 0, len(self.t) - 1) for k in listed("at", at)]
         if at is not None and not numbers:
@@ -331,6 +417,16 @@ class Run(Samples):
             If the file's name does not end in .npz.
         WriteError
             If writing fails; it is an OSError, and the message has the file name.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0)
+        >>> run = gc.simulate(law.robot, law, np.zeros(2), np.zeros(2), t_end=0.1, dt=1e-3)
+        >>> path = run.save("run.npz")
+        >>> np.array_equal(np.load(path)["q"], run.q)
+        True
         """
         return save_run(self, path)
 
@@ -378,6 +474,16 @@ class Run(Samples):
         ------
         GeomctrlError
             If xarray or pandas are missing or too old.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0)
+        >>> run = gc.simulate(law.robot, law, np.zeros(2), np.zeros(2), t_end=0.1, dt=1e-3)
+        >>> table = run.to_dataframe()
+        >>> np.array_equal(table["q.joint1"], run.q[:, 0])
+        True
         """
         return import_module("geomctrl.interop.run_tables").to_dataframe(self)
 
@@ -410,6 +516,14 @@ class Run(Samples):
         degree of freedom), `/command` (tau), `/reference/joint_states`, `/tf` (bodies and frames in the world),
         `/end_effector` and `/reference/end_effector` (poses of the last frame), `/signals/NAME` (V is `lyapunov`) and
         `/monitors/NAME`. The metadata have the verdicts. `identification.Dataset.read` reads the joint states.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0)
+        >>> run = gc.simulate(law.robot, law, np.zeros(2), np.zeros(2), t_end=0.1, dt=1e-3)
+        >>> path = run.to_mcap("run.mcap")
         """
         return import_module("geomctrl.interop.mcap_file").to_mcap(self, path)
 
@@ -433,6 +547,16 @@ class Run(Samples):
         ------
         ArgumentError
             If the file is damaged or no saved run, or if the plant has another robot.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0)
+        >>> run = gc.simulate(law.robot, law, np.zeros(2), np.zeros(2), t_end=0.1, dt=1e-3)
+        >>> same = gc.Run.load(run.save("run.npz"), law.robot)
+        >>> np.array_equal(same.q, run.q)
+        True
         """
         plant = Plant(plant) if isinstance(plant, Robot) else plant
         if not (plant is None or isinstance(plant, Plant)):

@@ -222,6 +222,13 @@ def from_dh(
     -------
     Robot
 
+    Raises
+    ------
+    ArgumentError
+        If the arrays have different lengths or contain numbers that are not finite, or if `convention` is unknown.
+    ModelError, InertiaError
+        As for `Robot.build`.
+
     Examples
     --------
     >>> import numpy as np
@@ -275,6 +282,13 @@ def from_screws(
     Robot
         Row i of every array is body "link{i+1}" on joint "joint{i+1}". If the rows do not list parents first, the
         bodies are reordered as in `Robot.build`.
+
+    Raises
+    ------
+    ArgumentError
+        If an array has the wrong shape or contains numbers that are not finite.
+    ModelError, InertiaError
+        As for `Robot.build`.
 
     Notes
     -----

@@ -92,6 +92,11 @@ def random_configuration(robot: Mechanism, rng: np.random.Generator) -> np.ndarr
     -------
     ndarray, shape (nq,)
 
+    Raises
+    ------
+    ArgumentError
+        If `rng` is not a numpy.random.Generator.
+
     Examples
     --------
     >>> import numpy as np
@@ -130,6 +135,11 @@ def integrate(robot: Mechanism, q: ArrayLike, dv: ArrayLike) -> np.ndarray:
     -------
     ndarray, shape (..., nq)
 
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or an entry that is not finite, or if a pose in a configuration is not rigid.
+
     See Also
     --------
     difference : the inverse.
@@ -163,6 +173,11 @@ def difference(robot: Mechanism, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray, shape (..., nv)
+
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or an entry that is not finite, or if a pose in a configuration is not rigid.
 
     See Also
     --------

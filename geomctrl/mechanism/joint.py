@@ -239,6 +239,19 @@ class Joint(ReadableRepr):
         Returns
         -------
         Joint
+
+        Raises
+        ------
+        ArgumentError
+            If a number is not finite, or `rotor` is negative.
+        ModelError
+            If the joint has several degrees of freedom, or `gear_ratio` is 0.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Joint.revolute((0, 0, 1)).with_motor(rotor=1e-5, gear_ratio=100.0).armature
+        0.1
         """
         rotor, gear_ratio = (
             number("rotor", rotor, "an inertia >= 0", lambda x: x >= 0.0),
@@ -277,6 +290,17 @@ class Joint(ReadableRepr):
         Returns
         -------
         Joint
+
+        Raises
+        ------
+        ArgumentError, ModelError
+            As for `Joint`, or if a vector has another length or is zero.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Joint.revolute((0, 0, 1), lower=-1.5, upper=1.5, effort=40.0).effort
+        40.0
         """
         return cls("revolute", _screw(axis, point, 0.0), **options)
 
@@ -294,6 +318,17 @@ class Joint(ReadableRepr):
         Returns
         -------
         Joint
+
+        Raises
+        ------
+        ArgumentError, ModelError
+            As for `Joint`, or if a vector has another length or is zero.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Joint.prismatic((0, 0, 2)).S.ravel()
+        array([0., 0., 0., 0., 0., 1.])
         """
         return cls("prismatic", np.concatenate((np.zeros(3), _axis("axis", axis)))[:, None], **options)
 
@@ -321,6 +356,17 @@ class Joint(ReadableRepr):
         Returns
         -------
         Joint
+
+        Raises
+        ------
+        ArgumentError, ModelError
+            As for `Joint`, or if a vector has another length or is zero.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Joint.helical((0, 0, 1), pitch=0.01).S.ravel()
+        array([0.  , 0.  , 1.  , 0.  , 0.  , 0.01])
         """
         return cls("helical", _screw(axis, point, pitch), **options)
 
@@ -343,6 +389,12 @@ class Joint(ReadableRepr):
         ------
         ModelError
             If the screw has another length.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Joint.from_screw([0, 0, 1, 0, 0, 0.1]).kind
+        'helical'
         """
         S = vector("screw", screw, 6)
         w, v = np.linalg.norm(S[:3]), np.linalg.norm(S[3:])
@@ -372,6 +424,17 @@ class Joint(ReadableRepr):
         Returns
         -------
         Joint
+
+        Raises
+        ------
+        ArgumentError, ModelError
+            As for `Joint`, or if a vector has another length or is zero.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Joint.cylindrical((0, 0, 1)).dof
+        2
         """
         turn, slide = cls.revolute(axis, point).S, cls.prismatic(axis).S
         return cls("cylindrical", np.hstack((turn, slide)), **options)
@@ -390,6 +453,17 @@ class Joint(ReadableRepr):
         Returns
         -------
         Joint
+
+        Raises
+        ------
+        ArgumentError, ModelError
+            As for `Joint`, or if a vector has another length or is zero.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Joint.planar((0, 0, 1)).dof
+        3
         """
         n = _axis("normal", normal)
         e1 = np.cross(n, np.eye(3)[np.argmin(np.abs(n))])
@@ -412,6 +486,17 @@ class Joint(ReadableRepr):
         Returns
         -------
         Joint
+
+        Raises
+        ------
+        ArgumentError, ModelError
+            As for `Joint`, or if a vector has another length.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Joint.spherical().dof
+        3
         """
         p = vector("point", point, 3)
         return cls("spherical", np.vstack((np.eye(3), np.cross(p, np.eye(3)).T)), **options)
@@ -428,6 +513,17 @@ class Joint(ReadableRepr):
         Returns
         -------
         Joint
+
+        Raises
+        ------
+        ArgumentError, ModelError
+            As for `Joint`.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Joint.free().dof
+        6
         """
         return cls("free", np.eye(6), **options)
 
@@ -443,5 +539,16 @@ class Joint(ReadableRepr):
         Returns
         -------
         Joint
+
+        Raises
+        ------
+        ArgumentError, ModelError
+            As for `Joint`.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Joint.fixed().dof
+        0
         """
         return cls("fixed", np.zeros((6, 0)), **options)

@@ -85,6 +85,15 @@ def with_payload(
     -------
     Robot
 
+    Raises
+    ------
+    ArgumentError
+        If a number is not finite or has the wrong shape.
+    InertiaError
+        If no rigid body can have this mass and inertia.
+    NameNotFoundError
+        If the robot has no frame of this name.
+
     Examples
     --------
     >>> import geomctrl as gc
@@ -160,6 +169,11 @@ def with_gravity(robot: R, gravity: ArrayLike) -> R:
     Returns
     -------
     Robot
+
+    Raises
+    ------
+    ArgumentError
+        If `gravity` does not consist of three finite numbers.
 
     Examples
     --------

@@ -110,6 +110,11 @@ def inverse_dynamics_derivatives(
     InverseDynamicsDerivatives
         Named tuple of dq, dv, da, shape (..., nv, nv) each; da is the mass matrix.
 
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or an entry that is not finite, or if a pose in q is not rigid.
+
     Notes
     -----
     A derivative with respect to q is df(q exp(S_k d))/dd for each velocity coordinate k, see

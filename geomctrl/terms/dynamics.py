@@ -51,6 +51,12 @@ def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen", *,
     Terms
         Named tuple of M, Mdot, C, shape (..., nv, nv) each, and g, shape (..., nv).
 
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or an entry that is not finite, if a pose in q is not rigid, or if `form` is
+        unknown.
+
     Notes
     -----
     Mdot - 2C is skew-symmetric for all three forms of C = sum_i Jac_i^T (J_i Jacdot_i + Cbar_i Jac_i):
@@ -102,6 +108,11 @@ def mass_matrix(robot: Mechanism, q: ArrayLike, *, threads: int = 1) -> np.ndarr
     ndarray, shape (..., nv, nv)
         M [kg m^2, kg m, kg].
 
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or an entry that is not finite, or if a pose in q is not rigid.
+
     Notes
     -----
     Ploen 1999 (36), by the composite-rigid-body algorithm.
@@ -135,6 +146,11 @@ def mass_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray
     -------
     ndarray, shape (..., nv, nv)
 
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or an entry that is not finite, or if a pose in q is not rigid.
+
     Notes
     -----
     Ploen 1999 (28).
@@ -166,6 +182,12 @@ def coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "
     -------
     ndarray, shape (..., nv, nv)
 
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or an entry that is not finite, if a pose in q is not rigid, or if `form` is
+        unknown.
+
     Examples
     --------
     >>> import numpy as np
@@ -191,6 +213,19 @@ def mass_matrix_product(robot: Mechanism, q: ArrayLike, x: ArrayLike) -> np.ndar
     Returns
     -------
     ndarray, shape (..., nv)
+
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or an entry that is not finite, or if a pose in q is not rigid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, v = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    >>> np.allclose(robot.mass_matrix_product(q, v), robot.mass_matrix(q) @ v)
+    True
     """
     y = robot._code.at(composite_bodies.mass_matrix_product)(q, x)
     return over_states(robot, composite_bodies.mass_matrix_product, q=q, x=x) if y is None else y
@@ -213,6 +248,12 @@ def coriolis_transpose_product(
     Returns
     -------
     ndarray, shape (..., nv)
+
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or an entry that is not finite, if a pose in q is not rigid, or if `form` is
+        unknown.
 
     Notes
     -----
@@ -249,9 +290,20 @@ def gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     ndarray, shape (..., nv)
         Torques [N m, N].
 
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or an entry that is not finite, or if a pose in q is not rigid.
+
     Notes
     -----
     Ploen 1999 (38).
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> gc.models.two_link().gravity_force([0.0, 0.0])  # stretched out horizontally, links of 1 kg and 1 m
+    array([19.62 ,  4.905])
     """
     g = robot._code.gravity_force(q)
     return over_states(robot, newton_euler.gravity_force, q=q) if g is None else g
@@ -287,6 +339,12 @@ def inverse_dynamics(
     -------
     ndarray, shape (..., nv)
         Joint torques [N m, N].
+
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or an entry that is not finite, if a pose in q is not rigid, or if `form` is
+        unknown.
 
     Notes
     -----
@@ -402,6 +460,14 @@ def mass_matrix_inverse(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     Notes
     -----
     The algorithm uses articulated-body inertias (`kernels.mass_matrix_inverse`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q = gc.models.two_link(), np.array([0.3, -0.5])
+    >>> np.allclose(robot.mass_matrix_inverse(q) @ robot.mass_matrix(q), np.eye(2))
+    True
     """
     inverse = robot._code.mass_matrix_inverse(q)
     return over_states(robot, inverses.mass_matrix_inverse, q=q) if inverse is None else inverse
@@ -426,6 +492,14 @@ def mass_matrix_solve(robot: Mechanism, q: ArrayLike, b: ArrayLike) -> np.ndarra
     ------
     ModelError
         If the mass matrix is not positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot, q, b = gc.models.two_link(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    >>> np.allclose(robot.mass_matrix(q) @ robot.mass_matrix_solve(q, b), b)
+    True
     """
     try:
         tree = not robot.couplings and not any(map(has_symbols, (robot._model, q, b)))

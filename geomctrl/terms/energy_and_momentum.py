@@ -35,6 +35,11 @@ def kinetic_energy(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     ndarray, shape (...,)
         Energy [J], rotors of the motors (armature) included.
 
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or an entry that is not finite, or if a pose in q is not rigid.
+
     Examples
     --------
     >>> import numpy as np
@@ -58,6 +63,11 @@ def potential_energy(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     -------
     ndarray, shape (...,)
         Energy [J]; zero if the centre of mass is at the world's origin. Springs of the model are not included.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or an entry that is not finite, or if a pose in q is not rigid.
 
     Examples
     --------
@@ -85,6 +95,11 @@ def energy(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     -------
     ndarray, shape (...,)
         Energy [J].
+
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or an entry that is not finite, or if a pose in q is not rigid.
 
     See Also
     --------
@@ -116,6 +131,11 @@ def momentum(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     -------
     ndarray, shape (..., 6)
         Angular momentum [kg m^2/s], then linear momentum [kg m/s].
+
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or an entry that is not finite, or if a pose in q is not rigid.
 
     See Also
     --------

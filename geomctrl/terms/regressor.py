@@ -81,6 +81,12 @@ def regressor(
         Ten columns for each body in the order of `Robot.parameters`. Y depends on geometry and gravity, not on the
         parameters. The column of a joint's armature would be its acceleration.
 
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or an entry that is not finite, if a pose in q is not rigid, or if `form` is
+        unknown.
+
     Examples
     --------
     >>> import numpy as np
