@@ -22,6 +22,13 @@ class CartesianImpedance(TaskImpedance):
     damping : float, (m,) or (m, m)
         D [N m s/rad, N s/m], likewise; default 20/s times that diagonal.
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot.
+    NameNotFoundError
+        If the robot has no frame of a given name.
+
     Notes
     -----
     (Ott 2008.)

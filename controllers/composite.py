@@ -25,6 +25,13 @@ class Composite(FilteredAdaptation):
     robot, reference, Lambda, K, Gamma, **options
         As for `SlotineLi`.
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot.
+    NameNotFoundError
+        If the robot has no body of a given name.
+
     Notes
     -----
     (Slotine and Li 1989, "Composite adaptive control of robot manipulators", with a constant gain.) W p_true = y is the

@@ -38,6 +38,11 @@ class ComputedTorque(ModelBased):
         If True, use a Lyapunov function with V' < 0 at every state except the equilibrium, for joints with one degree
         of freedom.
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot.
+
     Notes
     -----
     (Bejczy 1974; Luh, Walker and Paul 1980, in operational space.) With the velocity error w

@@ -21,6 +21,13 @@ class ConcurrentLearning(RememberingAdaptation):
     robot, reference, Lambda, K, Gamma, **options
         As for `SlotineLi`.
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot.
+    NameNotFoundError
+        If the robot has no body of a given name.
+
     Notes
     -----
     Chowdhary and Johnson 2010 record selected instants. Here the record is a continuous information matrix with

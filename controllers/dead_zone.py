@@ -25,6 +25,13 @@ class DeadZone(AdaptiveSliding):
     robot, reference, Lambda, K, Gamma, **options
         As for `SlotineLi`.
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot.
+    NameNotFoundError
+        If the robot has no body of a given name.
+
     Notes
     -----
     (Peterson and Narendra 1982; for robots Slotine and Coetsee 1986.) The torque is that of `SlotineLi`. This law has

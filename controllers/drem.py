@@ -35,6 +35,14 @@ class DREM(RememberingAdaptation):
     Gamma : float or (n,)
         Adaptation gain; it is diagonal here.
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot,
+        or if more than 12 parameters are adapted.
+    NameNotFoundError
+        If the robot has no body of a given name.
+
     Notes
     -----
     (Aranovskiy, Bobtsov, Ortega and Pyrkin 2017, with Kreisselmeier's extension.) Phi and eta are the record of

@@ -25,6 +25,13 @@ class EModification(AdaptiveSliding):
     robot, reference, Lambda, K, Gamma, **options
         As for `SlotineLi`.
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot.
+    NameNotFoundError
+        If the robot has no body of a given name.
+
     Notes
     -----
     (Narendra and Annaswamy 1987.) p_0 are the nominal parameters. Torque and V are those of `SlotineLi`. In the norm

@@ -42,6 +42,11 @@ class ElasticJoint(Law):
     bandwidth : float or (nv,)
         w [1/s]; all four poles of a joint are at -w.
 
+    Raises
+    ------
+    ArgumentError
+        If a number has the wrong shape or sign, or if `reference` does not have four derivatives.
+
     Notes
     -----
     (Spong 1987; De Luca 1998.) e = q - q_d. The law measures (q, theta) and their rates and has no state. Acceleration

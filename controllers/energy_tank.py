@@ -45,6 +45,11 @@ class EnergyTank(Law):
     recovered : float
         rho, the fraction of the damping losses that fills the tank, from 0 to 1.
 
+    Raises
+    ------
+    ArgumentError
+        If a law can not be wrapped, or if an energy or fraction is out of range.
+
     Notes
     -----
     With P = w . tau_active and w = v - v_d,

@@ -25,6 +25,13 @@ class GeometricImpedance(TaskImpedance):
     damping : float, (6,) or (6, 6)
         D as for `CartesianImpedance`.
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot.
+    NameNotFoundError
+        If the robot has no frame of a given name.
+
     Notes
     -----
     (J. Seo, N. P. S. Prakash, A. Rose, J. Choi, R. Horowitz, "Geometric impedance control on SE(3) for robotic

@@ -40,6 +40,11 @@ class JointImpedance(ModelBased):
     friction : FrictionModel, optional
         Friction that the law compensates. Default: none, whatever friction the model or the plant has.
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot.
+
     Notes
     -----
     (Hogan 1985; Ott 2008, in joint space; with tau_ext = 0 the PD+ law of Paden and Panja 1988.) With w = v - v_d the

@@ -39,6 +39,13 @@ class MomentumAdaptation(AdaptiveSliding):
     robot, reference, Lambda, K, Gamma, rate, **options
         As for `SlotineLi`; `rate` is 0.1 by default.
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot.
+    NameNotFoundError
+        If the robot has no body of a given name.
+
     Notes
     -----
     (Boffi and Slotine 2021, "Implicit regularization and momentum algorithms in nonlinearly parameterized adaptive

@@ -42,6 +42,13 @@ class MomentumObserver(Law):
     frame : str, optional
         Frame of the signal "wrench".
 
+    Raises
+    ------
+    ArgumentError
+        If `law` can not be wrapped, if `gain` is not positive definite, or if a threshold is not positive.
+    NameNotFoundError
+        If the robot has no frame of a given name.
+
     Notes
     -----
     With p = M v

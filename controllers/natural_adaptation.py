@@ -39,6 +39,13 @@ class NaturalAdaptation(AdaptiveSliding):
     rate : float
         gamma = rate / m^2 [1/J] with the mass m of the mean body, which then adapts as fast as in `SlotineLi`.
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot.
+    NameNotFoundError
+        If the robot has no body of a given name.
+
     Notes
     -----
     (Lee, Kwon and Park 2018.) L is the symmetric matrix with tr(L dP) = (Y^T s) . dp for every change dp of the

@@ -60,6 +60,13 @@ class OnlineIdentification(Law):
     margin : float
         Smallest eigenvalue of the reported pseudo-inertias, relative to the model's, between 0 and 1.
 
+    Raises
+    ------
+    ArgumentError
+        If `law` can not be wrapped, or if a number has the wrong shape or sign.
+    NameNotFoundError
+        If the robot has no body of a given name.
+
     Notes
     -----
     W p = y,  W_k = alpha W_k-1 + (1 - alpha) / T (Y_k - Y_k-1 - T/2 (H_k + H_k-1)),  alpha = exp(-bandwidth T)

@@ -32,6 +32,13 @@ class OperationalSpace(TaskSpace):
     posture : (kp, kd)
         Gains of the posture in the null space [1/s^2, 1/s].
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot.
+    NameNotFoundError
+        If the robot has no frame of a given name.
+
     Notes
     -----
     (Khatib 1987.)

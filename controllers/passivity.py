@@ -39,6 +39,11 @@ class Passivity(ModelBased):
         If True, use a Lyapunov function of the whole state, for joints with one degree of freedom. Lambda K must be
         symmetric.
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot.
+
     Notes
     -----
     (Slotine and Li 1987; Ploen 1999 section 1.)

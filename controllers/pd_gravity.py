@@ -48,6 +48,11 @@ class PDGravity(ModelBased):
         If True, use a Lyapunov function with V' < 0 at every state except the equilibrium, for joints with one degree
         of freedom. Certificates of regions of attraction need it.
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `q_d` does not fit the robot.
+
     Notes
     -----
     V = 1/2 v . M v + 1/2 e . Kp e,   V' = - v . Kd v        (with LaSalle: e -> 0)

@@ -45,6 +45,11 @@ class Robust(ModelBased):
     strict : bool
         Whether V and its rate have the terms of e that they have for `Passivity`, too.
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot.
+
     Notes
     -----
     (Spong 1992, "On the robust control of robot manipulators".) v_ref and s are those of `Passivity`. The correction u

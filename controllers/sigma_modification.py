@@ -23,6 +23,13 @@ class SigmaModification(AdaptiveSliding):
     robot, reference, Lambda, K, Gamma, **options
         As for `SlotineLi`.
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot.
+    NameNotFoundError
+        If the robot has no body of a given name.
+
     Notes
     -----
     (Ioannou and Kokotovic 1984.) Torque and V are those of `SlotineLi`. In the norm |x|^2 = x . Gamma^-1 x

@@ -45,6 +45,13 @@ class SlotineLi(AdaptiveSliding):
     form : {"ploen", "christoffel", "adjoint"}
         The Coriolis matrix C; Mdot - 2C is skew-symmetric for all of them. Default "ploen".
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot.
+    NameNotFoundError
+        If the robot has no body of a given name.
+
     Notes
     -----
     (Slotine and Li 1987.) With v_ref = v_d - Lambda e and s = v - v_ref as in `Passivity`,

@@ -29,6 +29,13 @@ class SmoothProjection(AdaptiveSliding):
     robot, reference, Lambda, K, Gamma, **options
         As for `SlotineLi`.
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot.
+    NameNotFoundError
+        If the robot has no body of a given name.
+
     Notes
     -----
     (Pomet and Praly 1992.) h = D^-1 (p - p_0), (h . x)+ = max(h . x, 0), and phi grows linearly from 0 on the ball

@@ -39,6 +39,11 @@ class SuperTwisting(ModelBased):
     friction : FrictionModel, optional
         Friction that the law compensates. Default: none, whatever friction the model or the plant has.
 
+    Raises
+    ------
+    ArgumentError
+        If a gain has the wrong shape or is not positive definite, or if `reference` is not a motion of this robot.
+
     Notes
     -----
     (Levant 1993.) v_ref = v_d - Lambda e and s = v - v_ref as in `Passivity`. For each joint of the true model

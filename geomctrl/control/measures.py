@@ -168,6 +168,11 @@ class TrackingRMS(_Error):
     joints : bool
         Whether the result has one number for each coordinate (nv,). Default: False, a single number.
 
+    Raises
+    ------
+    ArgumentError
+        If `after` is not a finite number, or `joints` is not True or False.
+
     Examples
     --------
     >>> import numpy as np
@@ -212,6 +217,11 @@ class SettlingTime(_Error):
     ----------
     tolerance : float
         [rad, m]. Default: 0.01.
+
+    Raises
+    ------
+    ArgumentError
+        If `tolerance` is not positive.
 
     Examples
     --------
@@ -297,6 +307,11 @@ class PeakTorque(Measure):
     joints : bool
         Whether the result has one number for each coordinate (nv,). Default: False, a single number.
 
+    Raises
+    ------
+    ArgumentError
+        If `joints` is not True or False.
+
     Examples
     --------
     >>> import numpy as np
@@ -336,6 +351,11 @@ class WorstMonitor(Measure):
     ----------
     monitor : str or Monitor
         The name of a default monitor, or a monitor. Default: "energy".
+
+    Raises
+    ------
+    ArgumentError
+        If no monitor has this name.
 
     Examples
     --------
@@ -379,6 +399,11 @@ class Verdict(WorstMonitor):
     ----------
     monitor : str or Monitor
         The name of a default monitor, or a monitor. Default: "lyapunov".
+
+    Raises
+    ------
+    ArgumentError
+        If no monitor has this name.
 
     Examples
     --------

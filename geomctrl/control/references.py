@@ -223,6 +223,11 @@ class Spline(_Motion):
     waypoints : array (m, nq)
         Configurations, at least two.
 
+    Raises
+    ------
+    ArgumentError
+        If the times do not increase, or if a waypoint does not fit the robot.
+
     Notes
     -----
     On the Lie group it has the cumulative form: factor k is exp(log(q_{k-1}^-1 q_k) s_k(t)), where s_k is the spline
@@ -313,6 +318,11 @@ class Harmonic(_Smooth):
     phase : float or array_like, shape (n,)
         Phases [rad].
 
+    Raises
+    ------
+    ArgumentError
+        If a number is not finite, or if arrays have different lengths.
+
     Examples
     --------
     >>> import geomctrl as gc
@@ -355,6 +365,11 @@ class RestToRest(_Smooth):
         Begin and end [rad, m].
     duration : float
         Duration [s].
+
+    Raises
+    ------
+    ArgumentError
+        If a number is not finite, if arrays have different lengths, or if `duration` is not positive.
 
     Examples
     --------

@@ -32,6 +32,11 @@ class SeriesElasticity(Actuator):
     backlash : float or (nv,)
         Total play of the gears >= 0 [rad, m].
 
+    Raises
+    ------
+    ArgumentError
+        If a number has the wrong sign or is not finite.
+
     Notes
     -----
     The state is (d, w_m): the deflection d, motor coordinate after the gears minus joint coordinate, and the motor

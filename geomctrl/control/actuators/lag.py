@@ -27,6 +27,11 @@ class Lag(Actuator):
     initial : float or (nv,)
         Initial torque [N m, N].
 
+    Raises
+    ------
+    ArgumentError
+        If a number is not finite, or if `time_constant` or `rate` is not positive.
+
     Notes
     -----
     A slope limit without lag, x' = rate sign(u - x), has a discontinuous right-hand side; the lag removes it.

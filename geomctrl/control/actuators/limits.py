@@ -75,6 +75,11 @@ class TorqueSpeedLimits(Actuator):
     peak : float or (nv,), optional
         Torque that the current allows > 0 [N m, N]; default `stall`.
 
+    Raises
+    ------
+    ArgumentError
+        If a limit is not positive.
+
     Examples
     --------
     >>> import geomctrl as gc

@@ -32,6 +32,11 @@ class CurrentDrive(Actuator):
     gear_ratio : float or (nv,)
         n, motor speed over joint speed [rad/rad, rad/m]; negative if they turn in opposite directions, not zero.
 
+    Raises
+    ------
+    ArgumentError
+        If a number is zero or not finite.
+
     Notes
     -----
     The rotor inertia is the armature of the robot's joint.
@@ -77,6 +82,11 @@ class DCMotor(Actuator):
         L [H]; 0 for no state, i = (U - n k w) / R, which is accurate if L / R is much shorter than a step.
     gear_ratio : float or (nv,)
         n, motor speed over joint speed [rad/rad, rad/m].
+
+    Raises
+    ------
+    ArgumentError
+        If a constant is zero or not finite, if `resistance` is not positive, or if `inductance` is negative.
 
     Notes
     -----

@@ -114,6 +114,11 @@ class RateLimit(Sampled):
     rate : float or array_like, shape (inputs,)
         Largest change in a step of length dt, divided by dt [N m/s, N/s].
 
+    Raises
+    ------
+    ArgumentError
+        If `rate` is not positive.
+
     See Also
     --------
     Lag : the counterpart in continuous time, with its argument `rate`.

@@ -27,6 +27,11 @@ class Selection(Actuator):
     B : array_like, shape (outputs, inputs)
         Speeds transform by B^T, so that power is the same on both sides.
 
+    Raises
+    ------
+    ArgumentError
+        If `B` is no matrix of finite numbers.
+
     Notes
     -----
     Examples are an underactuated arm (fewer columns than rows), a quadrotor (the wrench of four thrusts on its body), a

@@ -33,6 +33,11 @@ class LuGre(FrictionModel):
     viscous : float or (nv,)
         Viscous coefficient [N m s/rad, N s/m].
 
+    Raises
+    ------
+    ArgumentError
+        If a coefficient has the wrong sign or is not finite, or if `static` is less than `coulomb`.
+
     Notes
     -----
     Canudas de Wit, Olsson, Astrom and Lischinsky 1995. |stiffness z| stays below `static`. With the energy
@@ -93,6 +98,11 @@ class Dahl(FrictionModel):
         Of the contact before it slips, > 0 [N m/rad, N/m].
     coulomb : float or (nv,)
         Friction of continued motion in one direction, > 0 [N m, N].
+
+    Raises
+    ------
+    ArgumentError
+        If a coefficient is not positive.
 
     Notes
     -----

@@ -82,6 +82,11 @@ class AsymmetricCoulomb(FrictionModel):
     smoothing : float
         Speed over which friction changes its sign [rad/s, m/s].
 
+    Raises
+    ------
+    ArgumentError
+        If a coefficient is negative or not finite.
+
     Notes
     -----
     With s = tanh(v / smoothing) the torque is forward (s + s^2) / 2 + backward (s - s^2) / 2. It is linear in both

@@ -31,6 +31,11 @@ class Stribeck(FrictionModel):
     smoothing : float
         Speed over which friction changes its sign [rad/s, m/s].
 
+    Raises
+    ------
+    ArgumentError
+        If a coefficient has the wrong sign or is not finite, or if `static` is less than `coulomb`.
+
     Notes
     -----
     It is linear in (viscous, coulomb, static - coulomb) for given `speed` and `smoothing` (Armstrong-Helouvry, Dupont
@@ -103,6 +108,11 @@ class LoadDependent(FrictionModel):
         Friction torque per transmitted torque, >= 0 [1].
     smoothing : float
         Speed over which friction changes its sign [rad/s, m/s].
+
+    Raises
+    ------
+    ArgumentError
+        If a coefficient is negative or not finite.
 
     Notes
     -----

@@ -24,6 +24,11 @@ class EnergyBalance(Monitor):
     limit : float
         Largest value that counts as held. Default: 1e-6.
 
+    Raises
+    ------
+    ArgumentError
+        If `limit` is negative or not finite.
+
     Examples
     --------
     >>> import geomctrl as gc

@@ -20,6 +20,11 @@ class GroupResidual(Monitor):
     limit : float
         Largest value that counts as held. Default: 1e-9.
 
+    Raises
+    ------
+    ArgumentError
+        If `limit` is negative or not finite.
+
     Examples
     --------
     >>> import geomctrl as gc

@@ -34,6 +34,11 @@ class Holding(Monitor):
     limit : float
         Largest value that counts as held. Default: 0.5.
 
+    Raises
+    ------
+    ArgumentError
+        If `limit` is negative or not finite.
+
     Examples
     --------
     >>> import geomctrl as gc

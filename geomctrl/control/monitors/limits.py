@@ -31,6 +31,11 @@ class JointLimits(Monitor):
     of : {"position", "velocity", "effort"}
         [rad, m], [rad/s, m/s], or the applied torque [N m, N]. Default: "position".
 
+    Raises
+    ------
+    ArgumentError
+        If `of` is unknown, or if `limit` is negative or not finite.
+
     Examples
     --------
     >>> import geomctrl as gc

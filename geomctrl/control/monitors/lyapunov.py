@@ -44,6 +44,11 @@ class LyapunovDecrease(Monitor):
     limit : float
         Largest value that counts as held. Default: 1e-8.
 
+    Raises
+    ------
+    ArgumentError
+        If `limit` is negative or not finite.
+
     Examples
     --------
     >>> import geomctrl as gc

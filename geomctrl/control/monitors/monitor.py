@@ -33,9 +33,9 @@ class Finding(NamedTuple):
     Examples
     --------
     >>> import geomctrl as gc
-    >>> finding = gc.monitors.Finding("unresolved", "the step is too long", dt=1e-4)
+    >>> finding = gc.monitors.Finding(gc.monitors.UNRESOLVED, "the step is too long", dt=1e-4)
     >>> finding.verdict, finding.dt
-    ('unresolved', 0.0001)
+    ('UNRESOLVED', 0.0001)
     """
 
     verdict: str

@@ -33,6 +33,11 @@ class Skew(Monitor):
     limit : float
         Largest value that counts as held. Default: 1e-10.
 
+    Raises
+    ------
+    ArgumentError
+        If `limit` is negative or not finite.
+
     Examples
     --------
     >>> import geomctrl as gc

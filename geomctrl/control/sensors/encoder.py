@@ -37,6 +37,11 @@ class Encoder(Sensor):
     dt, delay, seed, name
         As for `Sensor`.
 
+    Raises
+    ------
+    ArgumentError
+        If a number has the wrong shape or sign, or if options exclude each other.
+
     Notes
     -----
     On joints with several degrees of freedom, offset and noise are in the algebra: q exp(offset + noise). The filter

@@ -30,6 +30,11 @@ class IMU(Sensor):
     dt, delay, seed
         As for `Sensor`.
 
+    Raises
+    ------
+    ArgumentError
+        If a number has the wrong shape or sign.
+
     Notes
     -----
     The specific force is acceleration minus gravity; at rest it points up. The acceleration is that at the sample,

@@ -30,6 +30,11 @@ class JointTorque(Sensor):
     dt, delay, seed
         As for `Sensor`.
 
+    Raises
+    ------
+    ArgumentError
+        If `side` is unknown, or if a number has the wrong shape or sign.
+
     Examples
     --------
     >>> import geomctrl as gc
