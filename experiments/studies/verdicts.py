@@ -138,8 +138,7 @@ slow.
 
 Certificates are also tested with generated claims: `experiments/studies/certificate_claims.py 200` makes loops with
 flaws and decides without the library which claims are wrong. Of 200 wrong ones none is proved, 195 are refuted, 5
-undecided. Of 200 right ones 133 are proved and 67 undecided, mostly with a kink at zero or a switch in time; none is
-refuted.
+undecided. Of 200 right ones 133 are proved and 67 undecided, mostly with a kink or a switch in time; none is refuted.
 
 {summary}
 
