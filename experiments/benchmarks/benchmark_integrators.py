@@ -33,7 +33,8 @@ from geomctrl.integrators.tableaus import method, methods
 from geomctrl.kernels import articulated_bodies
 from geomctrl.kernels.marches import march
 from geomctrl.lie.groups import SO3
-from geomctrl.motion.rollout import plan_of, rollout
+from geomctrl.motion.rollout import rollout
+from geomctrl.motion.trajectory import plan_of
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.results import Results
