@@ -57,7 +57,7 @@ def simulate(
     controller : Controller
         The feedback law.
     q0 : array (nq,)
-        Initial configuration.
+        Initial configuration [rad or m].
     v0 : array (nv,)
         Initial velocity [rad/s or m/s].
     t_end : float
@@ -65,16 +65,17 @@ def simulate(
     dt : float
         Time between samples [s]. A fixed-step method takes steps of this size.
     control_dt : float or None
-        None evaluates the controller in continuous time, at every stage of the integrator. A multiple of dt [s] adds a
-        zero-order hold: the controller is called every `control_dt` seconds, and its command is constant in between.
+        None, the default, evaluates the controller in continuous time, at every stage of the integrator. A multiple of
+        dt [s] adds a zero-order hold: the controller is called every `control_dt` seconds, and its command is constant
+        in between.
     monitors : "default", iterable of Monitor or None
         The properties to check at every sample. "default" takes all bundled monitors that apply; None takes none.
     options : SimulationOptions
         Integration method, storage of samples, compilation, and whether a violation ends the run.
     progress : bool, callable or LiveView
-        True draws a progress bar. A function is called with the fraction done, between 0 and 1; what it changes in the
-        law or the plant applies from then on. A `LiveView` shows the robot in a browser while the loop runs, at most at
-        the view's speed.
+        True draws a progress bar; default False. A function is called with the fraction done, between 0 and 1; what it
+        changes in the law or the plant applies from then on. A `LiveView` shows the robot in a browser while the loop
+        runs, at most at the view's speed.
 
     Returns
     -------

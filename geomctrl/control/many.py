@@ -80,10 +80,18 @@ def simulate_many(
         Initial configurations.
     v0 : array (nv,) or (n, nv)
         Initial velocities [rad/s or m/s].
-    t_end, dt, control_dt, monitors, options
-        As for `simulate`, the same for all loops.
+    t_end : float
+        Duration of each run [s].
+    dt : float
+        Time between samples [s].
+    control_dt : float or None
+        Period of a zero-order hold [s], a multiple of dt; None, the default, evaluates the law in continuous time.
+    monitors : "default", iterable of Monitor or None
+        The properties to check at every sample, as for `simulate`.
+    options : SimulationOptions
+        Integration method, storage of samples, compilation and device, the same for all loops.
     threads : int
-        Number of threads. Results do not depend on it.
+        Number of threads, default 1. Results do not depend on it.
 
     Returns
     -------

@@ -46,17 +46,25 @@ def tune(
 
     Parameters
     ----------
-    plant, controller, t_end, dt, control_dt
-        As for `simulate`. Their arguments become controls (`control.arguments`), and so does a load on the last body.
+    plant : Plant or Robot
+        The true robot. Its arguments become controls (`control.arguments`), and so does a load on the last body.
+    controller : Controller
+        The feedback law, whose arguments and reference become controls.
+    t_end : float
+        Duration of the simulated run [s], default 5.
+    dt : float
+        Time between samples [s], default 0.001.
+    control_dt : float or None
+        Period of a zero-order hold [s], a multiple of dt; None, the default, evaluates the law in continuous time.
     start : (q0, v0), optional
         Initial configuration and velocity. Default: the begin of the controller's reference.
     ranges : mapping of str to (low, high), optional
         Ranges by control, for example {"law.K": (0.01, 10.0), "plant.friction.coulomb": (0.0, 2.0)}. Default: a decade
         to both sides of a positive value. A range of positive numbers is logarithmic.
     out : path
-        Folder for saved runs, settings, sweeps and code.
+        Folder for saved runs, settings, sweeps and code. Default "out/tune".
     port : int
-        Port of the page, or the next free one.
+        Port of the page, or the next free one. Default 8080.
     token : str, optional
         A secret of at least 16 characters. Default: a random one.
 

@@ -72,12 +72,20 @@ def sweep(
         Functions of a `Run`, by name or with an attribute `name`: those of `gc.measures`, or your own, which return a
         number or an array of constant shape. Measures of `gc.measures` see every sample while the loop runs; other
         functions see the samples stored according to `options.every`.
-    t_end, dt, control_dt, monitors, options
-        As for `simulate`; the method is given by name.
+    t_end : float
+        Duration of each run [s].
+    dt : float
+        Time between samples [s].
+    control_dt : float or None
+        Period of a zero-order hold [s], a multiple of dt; None, the default, evaluates the law in continuous time.
+    monitors : "default", iterable of Monitor or None
+        The properties to check at every sample, as for `simulate`.
+    options : SimulationOptions
+        Integration method (by name), storage of samples, compilation and device.
     store : path or None
-        Folder of a Zarr store for the results. A sweep started again with the same arguments computes missing and
-        damaged blocks only and reports how many runs exist; another sweep is refused. Read it with
-        xarray.open_zarr(store, consolidated=False).
+        Folder of a Zarr store for the results; None, the default, keeps them in memory only. A sweep started again with
+        the same arguments computes missing and damaged blocks only and reports how many runs exist; another sweep is
+        refused. Read it with xarray.open_zarr(store, consolidated=False).
     execution : SweepExecution
         Executor, block size, seed and progress bar.
 
