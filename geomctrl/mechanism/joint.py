@@ -261,6 +261,7 @@ class Joint(ReadableRepr):
 
     @property
     def dof(self) -> int:
+        """Number of velocity coordinates."""
         return self.S.shape[1]
 
     @property
@@ -272,6 +273,7 @@ class Joint(ReadableRepr):
 
     @property
     def nq(self) -> int:
+        """Number of configuration entries: 1 with one degree of freedom, 12 for a pose [R | p] with more."""
         return 12 if self.dof > 1 else self.dof
 
     @classmethod

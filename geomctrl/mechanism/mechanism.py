@@ -180,6 +180,7 @@ class Mechanism:
 
     @property
     def joint_names(self) -> tuple[str, ...]:
+        """Names of the joints, one for each body in the order of the bodies."""
         return tuple(str(j.name) for j in self.joints)
 
     @property
@@ -211,6 +212,16 @@ class Mechanism:
 
     @property
     def limits(self) -> Limits:
+        """Named tuple of `lower`, `upper` [rad, m], `velocity` [rad/s, m/s] and `effort` [N m, N], shape (nv,) each.
+
+        A limit that the model does not state is infinite.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.models.panda().limits.effort  # torque limits [N m]
+        array([87., 87., 87., 87., 12., 12., 12.])
+        """
         return Limits(*(self._per_dof(key) for key in Limits._fields))
 
     @property
