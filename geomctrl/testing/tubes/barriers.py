@@ -228,7 +228,7 @@ class BarrierProblem:
             if control_dt is not None:
                 raise ArgumentError("control_dt: expected None for a law that solves a program")
             controller = controller._program_torques()
-        barrier = function("barrier", barrier, "a function (t, q, v, z, plant)", 5)
+        barrier = function("barrier", barrier, "(t, q, v, z, plant)", 5)
         self.plant, self.controller = checked_plant(plant), controller
         self.control_dt: Any = None
         if control_dt is not None:
