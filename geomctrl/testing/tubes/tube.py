@@ -407,9 +407,8 @@ class Tube:
         """
         wide = int((self.upper > self.lower).sum())
         out = [f"All motions of {self._title()} from a box of {wide} dimensions are enclosed until {self.until:.6g} s"]
-        out[0] += (
-            f" ({len(self.pieces)} pieces, {sum(len(p.segments) for p in self.pieces)} steps, {self.seconds:.3g} s)."
-        )
+        pieces = "1 piece" if len(self.pieces) == 1 else f"{len(self.pieces)} pieces"
+        out[0] += f" ({pieces}, {sum(len(p.segments) for p in self.pieces)} steps, {self.seconds:.3g} s)."
         if self.until > 0.0:
             lo, hi = self.box(self.until)
             out += [f"  {name:6} in [{a:.6g}, {b:.6g}]" for name, a, b in zip(self._names(), lo, hi)]
