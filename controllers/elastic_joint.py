@@ -40,7 +40,7 @@ class ElasticJoint(Law):
     rotor : float or (nv,)
         Rotor inertia B after the gears [kg m^2, kg].
     bandwidth : float or (nv,)
-        w [1/s]; all four poles of a joint are at -w.
+        w [1/s]; all four poles of a joint are at -w. Default 10.
 
     Raises
     ------

@@ -47,11 +47,11 @@ class QuadrotorTracking(Law):
         Attitude gains; default 64/s^2 [N m] and 18.4/s [N m s] times the largest moment of inertia: the values of the
         paper, 8.81 N m and 2.53 N m s for the bundled model.
     reach : float
-        Largest position error of the domain [m].
+        Largest position error of the domain [m]. Default 1.
     acceleration : float
-        Largest desired acceleration of the domain [m/s^2].
+        Largest desired acceleration of the domain [m/s^2]. Default 5.
     psi : float
-        Largest attitude error Psi of the domain, below 1.
+        Largest attitude error Psi of the domain, below 1. Default 0.5.
 
     Raises
     ------

@@ -47,9 +47,9 @@ class HalfSpace(ReadableRepr):
     Parameters
     ----------
     normal : array (3,)
-        Outward normal, of any length.
+        Outward normal, of any length. Default: (0, 0, 1).
     point : array (3,)
-        A point of the surface [m].
+        A point of the surface [m]. Default: the origin.
 
     Examples
     --------
@@ -100,18 +100,18 @@ class Contact(External):
     ----------
     points : list of str or (str, array (3,))
         Names of frames, or pairs (frame, offset) with the offset [m] in frame axes.
-    surface : HalfSpace
-        The solid.
     stiffness : float
         k > 0 [N/m^p], see Notes.
     dissipation : float
-        d >= 0 [s/m].
-    exponent : float
-        p >= 1; 3/2 for a sphere (Hertz).
+        d >= 0 [s/m]. Default 0.
     friction : float
-        Coefficient mu >= 0.
+        Coefficient mu >= 0. Default 0.
+    surface : HalfSpace
+        The solid. Default: the ground, z <= 0.
+    exponent : float
+        p >= 1. Default 3/2, that of a sphere (Hertz).
     slip_speed : float
-        u > 0 [m/s]: at this speed friction has 71 % of its full force.
+        u > 0 [m/s]: at this speed friction has 71 % of its full force. Default 0.01.
 
     Raises
     ------

@@ -32,26 +32,27 @@ class SimulationOptions:
     Parameters
     ----------
     method : str, Tableau or Adaptive
-        Integration method, one of those in `integrators`. An adaptive method ("MK54", or `integrators.Adaptive` with
-        tolerances) chooses its own steps between samples. It controls the error of q, v, the controller's state and
-        the work.
+        Integration method, one of those in `integrators`. Default "MK4". An adaptive method ("MK54", or
+        `integrators.Adaptive` with tolerances) chooses its own steps between samples. It controls the error of q, v,
+        the controller's state and the work.
     every : int
-        Store every n-th sample and the last one. Monitors and measures see all samples.
+        Store every n-th sample and the last one. Monitors and measures see all samples. Default 1.
     strict : bool
-        If True, a confirmed violation of a monitor ends the run, and `simulate` raises SimulationError.
+        If True, a confirmed violation of a monitor ends the run, and `simulate` raises SimulationError. Default False.
     compiled : "auto" or bool
-        "auto" compiles a loop if it can be traced and is long enough for compilation to pay. If a long loop can not be
-        traced, it runs in Python and the reason is printed once. True raises UntraceableError in that case, with file
-        and line. False always runs in Python. The results differ by rounding only.
+        "auto" (default) compiles a loop if it can be traced and is long enough for compilation to pay. If a long loop
+        can not be traced, it runs in Python and the reason is printed once. True raises UntraceableError in that case,
+        with file and line. False always runs in Python. The results differ by rounding only.
     device : str
-        Where `simulate_many` and `sweep` compute: "cpu", "cuda" (an NVIDIA GPU, with the extra `cuda`) or "cuda:1" for
-        the second GPU. On a GPU every loop is a thread; loops that are no more than two of a kind, that can not be
-        traced or that fail on the GPU are computed on the CPU. Results differ by rounding only. Experimental:
-        assembled and run on a CPU stand-in, not yet on a GPU. `simulate` always uses the CPU.
+        Where `simulate_many` and `sweep` compute: "cpu" (default), "cuda" (an NVIDIA GPU, with the extra `cuda`) or
+        "cuda:1" for the second GPU. On a GPU every loop is a thread; loops that are no more than two of a kind, that
+        can not be traced or that fail on the GPU are computed on the CPU. Results differ by rounding only.
+        Experimental: assembled and run on a CPU stand-in, not yet on a GPU. `simulate` always uses the CPU.
     precision : {"double", "float"}
-        Of loops on a GPU. With "float" the law, the plant and the rates of the integrator are computed in single
-        precision. Time, random numbers, sensors, monitors, measures and all sums are doubles. A loop in which a monitor
-        exceeds its limit is repeated on the CPU, in double precision, as are all other loops that the CPU computes.
+        Of loops on a GPU, default "double". With "float" the law, the plant and the rates of the integrator are
+        computed in single precision. Time, random numbers, sensors, monitors, measures and all sums are doubles. A loop
+        in which a monitor exceeds its limit is repeated on the CPU, in double precision, as are all other loops that
+        the CPU computes.
 
     Raises
     ------

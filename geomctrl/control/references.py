@@ -305,9 +305,10 @@ class _Smooth(ReadableRepr):
 @named_arguments()
 @dataclass(frozen=True, eq=False, repr=False)
 class Harmonic(_Smooth):
-    """A sine with four derivatives, for `controllers.ElasticJoint` and `control.FlatOutputs`. Other laws: `Sinusoids`.
+    """A sine with four derivatives, for `controllers.ElasticJoint` and `control.FlatOutputs`.
 
-    At a time it returns an array (5, n): q0 + amplitude sin(2 pi frequency t + phase), and its derivatives.
+    At a time it returns an array (5, n): q0 + amplitude sin(2 pi frequency t + phase), and its derivatives. Laws that
+    need two derivatives only use `Sinusoids`.
 
     Parameters
     ----------

@@ -70,6 +70,7 @@ class Wrench(External):
     Raises
     ------
     ArgumentError
+        If an argument is invalid. `Plant` checks that the frame exists.
 
     Examples
     --------

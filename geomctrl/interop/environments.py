@@ -69,14 +69,14 @@ class EnvironmentOptions:
     torque_limit : float or array (inputs,), optional
         The largest torque of an action [N m, N]. Default: the effort limits of the robot.
     normalized : bool
-        True: actions are in [-1, 1] and are multiplied by `torque_limit`. False: they are torques. Actions outside
-        the space are clipped.
+        True (default): actions are in [-1, 1] and are multiplied by `torque_limit`. False: they are torques. Actions
+        outside the space are clipped.
     safety : BarrierCertificate, optional
         A certificate of `testing.certify_barrier` with the `control_dt` of the environment, proved and `invariant`. An
         action is the input z of its law, which computes the torque. Plants must have parameters of the certificate, and
         episodes must begin in its set, which they then never leave.
     monitors : "default", iterable of Monitor or None
-        As for `simulate`. None is fastest.
+        As for `simulate`; default "default". None is fastest.
     simulation : SimulationOptions
         Integration method and compilation; `every` and `strict` are not used.
 

@@ -122,7 +122,8 @@ def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: st
     Parameters
     ----------
     plant : Robot or Plant
-        The system; a plant includes friction, wrenches and changing loads. It may have no state of its own.
+        The system; a plant includes friction, wrenches and changing loads, but not its sensors. A plant with a state of
+        its own, such as that of an actuator, raises an error.
     q0 : array_like, shape (nq,), optional
         Origin of the coordinates e = log(q0^-1 q). Default: neutral.
     name : str, optional

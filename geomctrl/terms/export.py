@@ -57,8 +57,10 @@ def to_c(
         Name of the files and prefix of the functions, NAME_term. Default: the robot's name.
     precision : {"double", "float"}
         Default "double".
-    frame, representation : str
-        Of "pose", "jacobian" and "jacobian_rate", as for `Robot.jacobian`.
+    frame : str, optional
+        Name of a frame; "pose", "jacobian" and "jacobian_rate" need it.
+    representation : {"body", "spatial", "hybrid", "mixed"}
+        Of "jacobian" and "jacobian_rate", as for `Robot.jacobian`. Default "body".
 
     Returns
     -------
@@ -142,18 +144,20 @@ def to_casadi(
     frame: str | None = None,
     representation: Representation = "body",
 ) -> Any:
-    """Return a term as a casadi.Function of the robot's numbers.
+    """Return a term, such as inverse dynamics, as a casadi.Function.
 
-    CasADi can differentiate it, map it over states, use it in optimization problems and generate C from it. This needs
-    the package of `pip install 'geomctrl[casadi]'`.
+    CasADi can differentiate it, map it over states, use it in optimization problems and generate C from it. The
+    function contains the robot's parameters as constants. This needs `pip install 'geomctrl[casadi]'`.
 
     Parameters
     ----------
     term : str
-        As for `to_c`; also "integrate" and "difference", as `Robot.integrate` and `Robot.difference`. Default:
-        "inverse_dynamics".
-    frame, representation : str
-        Of "pose", "jacobian" and "jacobian_rate", as for `Robot.jacobian`.
+        As for `to_c`; also "integrate" (q, dv) and "difference" (q0, q1), as `Robot.integrate` and
+        `Robot.difference`. Default "inverse_dynamics".
+    frame : str, optional
+        Name of a frame; "pose", "jacobian" and "jacobian_rate" need it.
+    representation : {"body", "spatial", "hybrid", "mixed"}
+        Of "jacobian" and "jacobian_rate", as for `Robot.jacobian`. Default "body".
 
     Returns
     -------
@@ -165,14 +169,14 @@ def to_casadi(
     NameNotFoundError
         If there is no such term or frame.
     GeomctrlError
-        If casadi is missing or too old, or if the function differs from Python.
+        If casadi is missing or too old, or if results of the function differ from those in Python.
 
     Notes
     -----
-    Arguments are not checked: nan propagates, and results are nan where the term has none (a mass matrix that is not
-    positive definite). CasADi differentiates with respect to the numbers of q. A joint with several degrees of freedom
-    has 12, which are not independent: for derivatives along its velocities, differentiate at q = integrate(q0, dv) with
-    respect to dv at 0.
+    Arguments are not checked: nan propagates, and results are nan where the mass matrix is not positive definite.
+    CasADi differentiates with respect to the numbers of q. A joint with several degrees of freedom has 12 of them,
+    which are not independent: for derivatives along its velocities, differentiate at q = integrate(q0, dv) with respect
+    to dv at 0.
 
     Examples
     --------
@@ -201,24 +205,26 @@ def to_jax(
     term : str
         As for `to_c`; also "integrate" (q, dv) and "difference" (q0, q1), as `Robot.integrate` and
         `Robot.difference`. Default "inverse_dynamics".
-    frame, representation : str
-        Of "pose", "jacobian" and "jacobian_rate", as for `Robot.jacobian`.
+    frame : str, optional
+        Name of a frame; "pose", "jacobian" and "jacobian_rate" need it.
+    representation : {"body", "spatial", "hybrid", "mixed"}
+        Of "jacobian" and "jacobian_rate", as for `Robot.jacobian`. Default "body".
 
     Returns
     -------
     callable
-        f(q, v, a, parameters=None), with the arguments of the term in the order of `f.inputs`, and arrays with any
-        leading axes, the same for all. parameters (nbodies, 10), or (..., nbodies, 10) for each state its own, are
-        inertial parameters instead of the robot's; they may also be the last positional argument. The result is an
-        array, or a tuple of several, which is a named tuple where the robot's method returns one.
+        f(q, v, a, parameters=None), with the arguments of the term in the order of `f.inputs`. The arrays may have
+        leading axes, the same for all. `parameters` replaces the robot's inertial parameters: (nbodies, 10), or
+        (..., nbodies, 10) to give each state its own; it may also be the last positional argument. The result is an
+        array or a tuple of arrays, a named tuple if the robot's method returns one.
 
     Raises
     ------
     NameNotFoundError
         If there is no such term or frame.
     GeomctrlError
-        If jax is missing, if its interface for foreign functions is not supported, or if the function differs from
-        Python.
+        If jax is missing, if its interface for foreign functions is not supported, or if results of the function
+        differ from those in Python.
     ModelError
         If the code of the term, or of a derivative when it is compiled, would be too long.
 
@@ -229,8 +235,8 @@ def to_jax(
 
     - Derivatives of any order, forward and reverse, with respect to all arguments and `parameters`, are exact: they
       are compiled from the derivatives of the term's operations.
-    - Derivatives with respect to the 12 numbers of a pose in q are along the group: a gradient has no component normal
-      to the group. For derivatives with respect to velocity coordinates differentiate f(integrate(q, d), ...) with
+    - Derivatives with respect to the 12 numbers of a pose in q are tangent to the group: a gradient has no component
+      normal to it. For derivatives with respect to velocity coordinates differentiate f(integrate(q, d), ...) with
       respect to d at 0.
     - Computation is in float64. float32 arrays, JAX's default, are converted and the results rounded to float32;
       jax.config.update("jax_enable_x64", True) gives float64 throughout.
@@ -266,23 +272,25 @@ def to_torch(
     ----------
     term : str
         As for `to_jax`. Default "inverse_dynamics".
-    frame, representation : str
-        Of "pose", "jacobian" and "jacobian_rate", as for `Robot.jacobian`.
+    frame : str, optional
+        Name of a frame; "pose", "jacobian" and "jacobian_rate" need it.
+    representation : {"body", "spatial", "hybrid", "mixed"}
+        Of "jacobian" and "jacobian_rate", as for `Robot.jacobian`. Default "body".
 
     Returns
     -------
     callable
-        f(q, v, a, parameters=None), with the arguments of the term in the order of `f.inputs`, and tensors with any
-        leading axes, the same for all. parameters (nbodies, 10), or (..., nbodies, 10) for each state its own, are
-        inertial parameters instead of the robot's; they may also be the last positional argument. The result is a
-        tensor, or a tuple of several, which is a named tuple where the robot's method returns one.
+        f(q, v, a, parameters=None), with the arguments of the term in the order of `f.inputs`. The tensors may have
+        leading axes, the same for all. `parameters` replaces the robot's inertial parameters: (nbodies, 10), or
+        (..., nbodies, 10) to give each state its own; it may also be the last positional argument. The result is a
+        tensor or a tuple of tensors, a named tuple if the robot's method returns one.
 
     Raises
     ------
     NameNotFoundError
         If there is no such term or frame.
     GeomctrlError
-        If torch is missing or too old, or if the function differs from Python.
+        If torch is missing or too old, or if results of the function differ from those in Python.
     ModelError
         If the code of the term, or of a derivative when it is first computed, would be too long.
 
@@ -292,8 +300,8 @@ def to_torch(
     among `torch.get_num_threads()` threads.
 
     - Derivatives of any order with respect to all arguments and `parameters` are exact: by `backward`, and by
-      `torch.func` (grad, vjp, jvp, jacrev, jacfwd, hessian, vmap). Derivatives with respect to configurations are along
-      the group, as for `to_jax`.
+      `torch.func` (grad, vjp, jvp, jacrev, jacfwd, hessian, vmap). Derivatives with respect to configurations are
+      tangent to the group, as for `to_jax`.
     - `torch.compile` keeps the function as one operator of its graph, fullgraph=True included. In compiled code
       gradients are those of `backward` and vmap works, but not `torch.func.grad` and its relatives.
     - Computation is in float64. The result has float32 if no argument has float64. Other types are refused.

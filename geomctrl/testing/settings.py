@@ -177,7 +177,7 @@ class Box:
 @named_arguments()
 @dataclass(frozen=True)
 class Budget:
-    """Limits of the proof of an inequality, or of a tube, whose boxes are the parts of its initial box.
+    """Limits of the computation of a certificate or a tube. The boxes of a tube are the parts of its initial box.
 
     Parameters
     ----------

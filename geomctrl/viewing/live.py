@@ -42,7 +42,7 @@ class LiveView:
         Largest ratio of simulated time to real time: a faster simulation is slowed down. Infinity never waits. Default
         1.
     port : int
-        Port of the page, or the next free one.
+        Port of the page, or the next free one. Default 8080.
     frames : iterable of str, optional
         Frames whose axes are drawn. Default: the world and the end effector.
     browser : bool, optional

@@ -26,11 +26,11 @@ class SeriesElasticity(Actuator):
     rotor : float or (nv,)
         Rotor inertia B > 0 after the gears [kg m^2, kg].
     damping : float or (nv,)
-        Damping D >= 0 of the spring [N m s/rad, N s/m].
+        Damping D >= 0 of the spring [N m s/rad, N s/m]. Default 0.
     friction : float or (nv,)
-        Viscous friction b >= 0 of the motor [N m s/rad, N s/m].
+        Viscous friction b >= 0 of the motor [N m s/rad, N s/m]. Default 0.
     backlash : float or (nv,)
-        Total play of the gears >= 0 [rad, m].
+        Total play of the gears >= 0 [rad, m]. Default 0.
 
     Raises
     ------

@@ -25,7 +25,7 @@ class Lag(Actuator):
     rate : float, (nv,) or None
         Largest slope > 0 [N m/s, N/s]; None for no limit.
     initial : float or (nv,)
-        Initial torque [N m, N].
+        Initial torque [N m, N]. Default 0.
 
     Raises
     ------

@@ -27,13 +27,13 @@ class Encoder(Sensor):
         Size of one count [rad, m]; zero for no quantisation. Joints with several degrees of freedom have no counts:
         their entries must be zero, and a single number does not apply to them.
     offset : float or (nv,)
-        Constant error of q [rad, m].
+        Constant error of q [rad, m]. Default 0.
     noise : float or (nv,)
-        Standard deviation of q per sample, added before quantisation [rad, m].
+        Standard deviation of q per sample, added before quantisation [rad, m]. Default 0.
     tachometer : float, (nv,) or None
-        Standard deviation of a velocity measurement; None computes v from differences of q.
+        Standard deviation of a velocity measurement [rad/s, m/s]; None (default) computes v from differences of q.
     cutoff : float or None
-        Cut-off frequency of the first-order low-pass filter of differences [Hz]; None for no filter.
+        Cut-off frequency of the first-order low-pass filter of differences [Hz]; None (default) for no filter.
     dt, delay, seed, name
         As for `Sensor`.
 
