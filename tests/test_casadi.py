@@ -289,7 +289,7 @@ def test_terms_and_frames_that_do_not_exist():
         robot.to_casadi("inverse")
     with pytest.raises(NameNotFoundError, match=r"term: expected one of .*, integrate, difference, .* got 3"):
         robot.to_casadi(3)
-    with pytest.raises(ArgumentError, match="frame: expected the name of one for the term 'pose', got None"):
+    with pytest.raises(ArgumentError, match="frame: expected the name of a frame for the term 'pose', got None"):
         robot.to_casadi("pose")
     with pytest.raises(ArgumentError, match="frame: expected None for the term 'integrate', got 'tip'"):
         robot.to_casadi("integrate", frame="tip")

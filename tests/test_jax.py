@@ -506,7 +506,7 @@ def test_wrong_names(arm):
         arm.to_jax("inverse")
     with pytest.raises(ArgumentError, match="a: no argument of inverse_dynamics by name; expected q, v, a by position"):
         arm.to_jax()(np.zeros(2), np.zeros(2), a=np.zeros(2))
-    with pytest.raises(ArgumentError, match="frame: expected the name of one for the term 'pose', got None"):
+    with pytest.raises(ArgumentError, match="frame: expected the name of a frame for the term 'pose', got None"):
         arm.to_jax("pose")
     with pytest.raises(ArgumentError, match="frame: expected None for the term 'integrate', got 'hand'"):
         arm.to_jax("integrate", frame="hand")

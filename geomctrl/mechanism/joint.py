@@ -448,7 +448,8 @@ class Joint(ReadableRepr):
         Parameters
         ----------
         normal : array_like, shape (3,)
-            Normal of the plane in the body frame; it is normalised. e1, e2 and the normal are right-handed.
+            Normal of the plane in the body frame; it is normalised. e1, e2 and the normal are right-handed, and
+            `S` has them: e1 is -y and e2 is x for the normal z.
         **options
             As for `Joint.revolute`.
 

@@ -88,7 +88,7 @@ def compiled_term(
         )
     form = representation_number(representation)
     if (frame is None) == (term in FRAME_TERMS):
-        wanted = "the name of one" if term in FRAME_TERMS else "None"
+        wanted = "the name of a frame" if term in FRAME_TERMS else "None"
         raise ArgumentError(f"frame: expected {wanted} for the term {term!r}, got {shown(frame)}")
     if frame is None:
         algorithm, numbers, result, optional = functions[term]

@@ -40,7 +40,7 @@ class OperationRows:
     """The operations that compute `rates`, the derivatives of the states, and the `further` expressions.
 
     states: the inputs that the states are. constants: values of the other inputs. Raises UntraceableError for an
-    operation without a Taylor recurrence.
+    operation without a Taylor series here.
     """
 
     def __init__(
@@ -115,7 +115,8 @@ class OperationRows:
                 return self._power(args[0], int(exponent))
         if op in ELEMENTARY:
             return self._elementary(op, args[0])
-        raise UntraceableError(f"the loop uses {op}, which has no Taylor recurrence here: tubes can not enclose it")
+        remedy = "; write the error of an angle as q - q_d, without wrapping it" if op == "atan2" else ""
+        raise UntraceableError(f"the loop uses {op}, for which tubes have no Taylor series{remedy}")
 
     def _product(self, a: int, b: int) -> int:
         """The row of a b, with the sign of the factor if it is a multiple of a square, otherwise 0."""
