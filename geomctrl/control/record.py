@@ -107,8 +107,9 @@ class Record:
         if self.desired is not None:
             for name, column in zip("qva", self.desired):
                 column[rows] = columns["desired", name]
-        for name, column in self.signals.items():
-            column[rows] = columns["signal", name]
+        for (kind, name), values in columns.items() if n else ():
+            if kind == "signal":
+                self._column_of(name, values[0], float(self.t[self.rows]))[rows] = values
         for name, column in self.sensed.items():
             column[rows] = columns["measured", name]
         for j, monitor in enumerate(self.monitors):
@@ -134,10 +135,7 @@ class Record:
                 self.sensed[name] = np.empty((len(self.t), *x.shape))
             self.sensed[name][row] = x
         for name, x in command.signals.items():
-            column = self.signals.get(name)
-            if column is None or column.shape[1:] != np.shape(x):
-                column = self._column(name, x, t)
-            column[row] = x
+            self._column_of(name, x, t)[row] = x
 
     def _store_desired(self, row: int, sample: Sample, columns: Desired) -> None:
         desired: Any = sample.desired
@@ -151,8 +149,12 @@ class Record:
                 f"reference: expected Desired(q, v, a) at t = {sample.t:.6g} s, got {shown(desired)}"
             ) from None
 
+    def _column_of(self, name: str, x: Any, t: float) -> np.ndarray:
+        """The column of a signal; it contains nan where the law does not return the signal."""
+        column = self.signals.get(name)
+        return self._column(name, x, t) if column is None or column.shape[1:] != np.shape(x) else column
+
     def _column(self, name: str, x: Any, t: float) -> np.ndarray:
-        """The column of a signal; one that first appears later contains nan before."""
         if name in self.signals:
             was = self.signals[name].shape[1:]
             raise SimulationError(f"controller: signal {name!r} had shape {was}, got {np.shape(x)} at t = {t:.6g} s")

@@ -148,6 +148,8 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> FittedTrace
             _traces.popitem(last=False)
     if isinstance(traced, TraceRefusal):
         raise traced.kind(traced.reason)
+    if loop.hold:
+        traced.require_signals(loop.command)
     return FittedTrace(traced, copies, parts)
 
 

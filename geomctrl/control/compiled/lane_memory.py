@@ -60,6 +60,7 @@ class LaneMemory(Generic[Positions]):
         if loop.sensing is not None:
             self.area[:, lane] = loop.sensing.area
         if loop.hold:
+            self.traced.require_signals(loop.command)
             for c in self.traced.commanded:
                 x = loop.command.signals[c.name] if c.kind == "signal" else getattr(loop.command, c.name)
                 self.held[c.first : c.first + c.size, lane] = np.ravel(x)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.compiler.loop_memory import Equations
+from geomctrl.tracing.untraceable import UntraceableError
 
 from .law_memory import LawMemory
 
@@ -76,6 +77,15 @@ class TracedLoop:
     def commanded(self) -> list[Column]:
         """Columns of a held command; the rest of `held` are measurements."""
         return [c for c in self.held if c.kind not in ("measured", "memory")]
+
+    def require_signals(self, command: Any) -> None:
+        """Raise UntraceableError if a held command of Python has other signals than the traced law."""
+        shapes = {c.name: c.shape for c in self.commanded if c.kind == "signal"}
+        if shapes != {name: np.shape(x) for name, x in command.signals.items()}:
+            raise UntraceableError(
+                f"the law returned the signals {sorted(command.signals)} in Python and {sorted(shapes)} while it was"
+                " traced: return the same signals, of the same shapes, at all samples"
+            )
 
     file: str = ""  # in which it is stored, see `stored_traces`
     codes: dict[Any, Any] = field(default_factory=dict)  # cache of `machine`
