@@ -111,16 +111,22 @@ def _base(kind: type) -> Any:
 def content(x: Any, attributes: bool = False) -> Any:
     """A copy of what x contains, by key, index or name: of an array an array, of a random generator its state.
 
+    The copy of an array is read-only if the array is.
+
     attributes: of a container the attributes instead. Code of a user's class does not run.
     """
     kind = type(x)
+    if attributes:
+        return attributes_of(x)
     if issubclass(kind, np.ndarray):
-        return np.array(x)
+        copy = np.array(x)
+        copy.flags.writeable = x.flags.writeable
+        return copy
     if issubclass(kind, np.random.Generator):
         return x.bit_generator.state
     if kind is types.CellType:
         return {} if (contents := in_cell(x)) is MISSING else {"": contents}
-    base = None if attributes else _base(kind)
+    base = _base(kind)
     if base is None:
         return attributes_of(x)
     if issubclass(base, dict):
@@ -132,12 +138,13 @@ def difference(x: Any, before: Any, attributes: bool = False) -> str | None:
     """What differs from the earlier `content` of x: ".name" of an attribute, "" for anything else; None if nothing."""
     kind = type(x)
     if isinstance(before, np.ndarray):
-        same = x.shape == before.shape and x.dtype == before.dtype
+        same = x.shape == before.shape and x.dtype == before.dtype and x.flags.writeable is before.flags.writeable
         return None if same and np.ndarray.tobytes(x) == np.ndarray.tobytes(before) else ""
     now = content(x, attributes)
-    if issubclass(kind, np.random.Generator):
+    if issubclass(kind, np.random.Generator) and not attributes:
         return None if repr(now) == repr(before) else ""
-    if not other_keys(x, now, before) and all(_is_same(now[key], before[key]) for key in now):
+    keys = now.keys() != before.keys() if attributes else other_keys(x, now, before)
+    if not keys and all(_is_same(now[key], before[key]) for key in now):
         return None
     if kind is types.CellType or not (attributes or _base(kind) is None):
         return ""
@@ -164,10 +171,14 @@ def _is_same(a: Any, b: Any) -> bool:
 
 def put_back(x: Any, before: Any, attributes: bool = False) -> None:
     """Restore the `content` of x."""
-    kind, base = type(x), None if attributes else _base(type(x))
-    if issubclass(kind, np.ndarray):
+    kind, base = type(x), _base(type(x))
+    if attributes:
+        set_attributes(x, before)
+    elif issubclass(kind, np.ndarray):
         x.shape = before.shape
+        x.flags.writeable = True
         x.view(np.ndarray)[...] = before
+        x.flags.writeable = before.flags.writeable
     elif issubclass(kind, np.random.Generator):
         x.bit_generator.state = before
     elif kind is types.CellType:

@@ -15,11 +15,13 @@ from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.code_identity import CONSTRUCTORS, is_own_class, is_own_function
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .containers import content, difference, other_keys, put_back, underlying
+from .containers import CONTAINERS, content, difference, other_keys, put_back, underlying
 from .external_state import ExternalState
 from .law_memory import MemoryLengthError, changed_leaves, length_or_order, line_of_change, place_of
 
 LAW = "controller"  # path of the loop's law
+
+WITH_CONTENTS = (*CONTAINERS, tuple, np.random.Generator)  # classes of objects with contents besides attributes
 
 Filled = Sequence[tuple[Any, str, Any]]  # (clone, path, original contents)
 
@@ -78,14 +80,14 @@ def changes(filled: Filled, kinds: Iterable[type], shared: Set[int]) -> Iterator
             yield from changed_leaves(place, before[key], now[key], contents)
 
 
-def contents_of(*objects: Any, functions: list[Any] | None = None) -> list[tuple[Any, Any]]:
-    """These objects and all that they lead to, each with its contents.
+def contents_of(*objects: Any, functions: list[Any] | None = None) -> list[tuple[Any, Any, bool]]:
+    """These objects and all that they lead to, each with its contents or, if True, its attributes.
 
     Lists, tuples, dicts, deques, arrays, random generators, objects of users' and controllers' classes, closure cells,
     defaults and attributes of users' functions are followed; robots never change. functions: gets these functions,
     and users' classes, which have no contents of their own.
     """
-    contents: list[tuple[Any, Any]] = []
+    contents: list[tuple[Any, Any, bool]] = []
     seen: dict[int, Any] = {}
     ahead = list(objects)
     while ahead:
@@ -99,7 +101,7 @@ def contents_of(*objects: Any, functions: list[Any] | None = None) -> list[tuple
                 functions.append(x)
             continue
         if issubclass(kind, (np.ndarray, np.random.Generator)):
-            contents.append((x, content(x)))
+            contents.append((x, content(x), False))
         elif issubclass(kind, tuple):
             ahead += x
         elif issubclass(kind, types.MethodType):
@@ -114,7 +116,10 @@ def contents_of(*objects: Any, functions: list[Any] | None = None) -> list[tuple
                     functions.append(x)
                 ahead += x.__dict__, x.__defaults__, x.__kwdefaults__, *(x.__closure__ or ())
         elif issubclass(kind, (list, dict, deque, set, types.CellType)) or is_own_class(kind):
-            contents.append((x, before := content(x)))
+            contents.append((x, before := content(x), False))
+            ahead += before.values()
+        if issubclass(kind, WITH_CONTENTS) and is_own_class(kind):
+            contents.append((x, before := content(x, True), True))
             ahead += before.values()
         keyed = next((base for base in (dict, set, frozenset) if issubclass(kind, base)), None)
         if functions is not None and keyed is not None:
@@ -135,7 +140,7 @@ class Snapshot:
         self._contents, self._state = contents_of(*objects, functions=functions), None
         if not names:
             return
-        kinds = dict.fromkeys(kind for x, _ in self._contents if is_own_class(kind := type(x)))
+        kinds = dict.fromkeys(kind for x, *_ in self._contents if is_own_class(kind := type(x)))
         with suppress(UntraceableError):
             state = _Reached([(x, x.__name__) for x in functions], kinds)
             state.begin()
@@ -144,9 +149,9 @@ class Snapshot:
     def __call__(self) -> None:
         if self._state is not None:
             self._state.restored()
-        for x, before in self._contents:
-            if difference(x, before) is not None:
-                put_back(x, before)
+        for x, *before in self._contents:
+            if difference(x, *before) is not None:
+                put_back(x, *before)
 
 
 class _Reached(ExternalState):

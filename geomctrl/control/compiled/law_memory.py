@@ -79,13 +79,15 @@ class Cell:
     """The possible values of an attribute.
 
     values: the non-numeric ones. shape: that of the numeric value, None without one. kinds: the possible types of a
-    number as indices into `CLASSES`. dtype: that of an array, `ROTATION` for the quaternion of a rotation.
+    number as indices into `CLASSES`. dtype: that of an array, `ROTATION` for the quaternion of a rotation. read_only:
+    whether one of its arrays is; then code must not write to any of them.
     """
 
     values: tuple[Any, ...] = ()
     shape: tuple[int, ...] | None = None
     kinds: frozenset[int] = frozenset()
     dtype: np.dtype | None = None
+    read_only: bool = False
     replaced: bool = False  # the law assigns a new object instead of writing into the array
 
     @property
@@ -136,7 +138,8 @@ class Cell:
             raise MemoryLengthError(f"{path} changes its shape from {self.shape} to {shape}: keep the shape constant")
         if self.dtype not in (None, dtype):
             raise UntraceableError(f"{path} changes from {self.dtype} to {dtype}: create it with dtype=float")
-        return replace(self, shape=shape, kinds=self.kinds | kinds, dtype=dtype)
+        read_only = self.read_only or (isinstance(x, np.ndarray) and not x.flags.writeable)
+        return replace(self, shape=shape, kinds=self.kinds | kinds, dtype=dtype, read_only=read_only)
 
     def encoded(self, x: Any) -> np.ndarray | None:
         """Encode a value as numbers; None if the cell does not support it."""
@@ -163,7 +166,9 @@ class Cell:
         if self.dtype == ROTATION:
             return rotation_class()(x, normalize=False)
         if self.dtype is not None:
-            return x.reshape(self.shape or ()).astype(self.dtype)
+            array = x.reshape(self.shape or ()).astype(self.dtype)
+            array.flags.writeable = not self.read_only
+            return array
         return CLASSES[int(numbers[-1]) if self.mixed else min(self.kinds)](x[0])
 
 
@@ -203,7 +208,9 @@ class LawMemory:
             return of_quaternion(numbers)
         if cell.dtype is not None:
             entries = [compare("eq", x, 1.0) if cell.dtype.kind == "b" else with_kind(x, INT64) for x in numbers]
-            return symbol_array(numbers if cell.dtype.kind == "f" else entries, cell.shape or ())
+            array = symbol_array(numbers if cell.dtype.kind == "f" else entries, cell.shape or ())
+            array.flags.writeable = not cell.read_only
+            return array
         *others, kind = sorted(cell.kinds)
         for k in others:
             kind = ConditionalKind(compare("eq", symbols[-1], float(k)), k, kind)
@@ -343,8 +350,10 @@ def restore(root: Any, cells: Mapping[str, Cell], values: Mapping[str, Any]) -> 
     for path, x in values.items():
         now = value_at(root, path)
         in_place = isinstance(x, np.ndarray) and isinstance(now, np.ndarray) and not cells[path].replaced
-        if in_place and now.shape == x.shape and now.dtype == x.dtype and now.flags.writeable:
+        if in_place and now.shape == x.shape and now.dtype == x.dtype:
+            now.flags.writeable = True  # the law writes into it
             now[...] = x
+            now.flags.writeable = x.flags.writeable
         else:
             put_at(root, path, x)
 

@@ -27,7 +27,7 @@ class _Use:
 
     def __init__(self, used: Any):
         self.used, self.thread = getattr(used, "__self__", used), threading.get_ident()
-        self.contents: list[tuple[Any, Any]] | None = None  # of the object when another thread began to use it
+        self.contents: list[tuple[Any, Any, bool]] | None = None  # of the object when another thread began to use it
         self.conflict = False
 
     def begin(self) -> None:
@@ -56,7 +56,7 @@ class _Use:
     def _compare(self, uses: list[_Use]) -> None:
         """Record a conflict in all uses if the object has changed since two threads use it."""
         contents = uses[0].contents
-        if contents is not None and any(_changed(x, before) for x, before in contents):
+        if contents is not None and any(_changed(*x) for x in contents):
             for use in uses:
                 use.conflict = True
 
@@ -74,15 +74,15 @@ def watched(*objects: Any) -> Callable[[], bool]:
 
     def has_changed() -> bool:
         renamed = any(not _same(space_of(owner).get(name, MISSING), before) for owner, name, before in names)
-        return renamed or any(_changed(x, before) for x, before in contents)
+        return renamed or any(_changed(*x) for x in contents)
 
     return has_changed
 
 
-def _changed(x: Any, before: Any) -> bool:
-    if isinstance(x, (np.ndarray, np.random.Generator)):
+def _changed(x: Any, before: Any, attributes: bool) -> bool:
+    if isinstance(x, (np.ndarray, np.random.Generator)) and not attributes:
         return difference(x, before) is not None
-    now = {name: y for name, y in content(x).items() if name in before or not _is_cached(x, name)}
+    now = {name: y for name, y in content(x, attributes).items() if name in before or not _is_cached(x, name)}
     return now.keys() != before.keys() or not all(_same(now[name], before[name]) for name in now)
 
 
@@ -100,7 +100,7 @@ def _same(a: Any, b: Any) -> bool:
     return a is b or (type(a) is type(b) and isinstance(a, PLAIN) and a == b)
 
 
-def _contents(used: Any) -> list[tuple[Any, Any]]:
+def _contents(used: Any) -> list[tuple[Any, Any, bool]]:
     for _ in range(100):
         with suppress(RuntimeError):  # the other thread changed a container at the same moment
             return contents_of(used)

@@ -57,7 +57,7 @@ def _copy_of_watcher(k: int, watcher: Any, copies: SymbolicCopies, remember: Cal
             attributes[name] = value = remember(k, name, x)
             signature.append(getattr(x, "shape", ()))
             if type(x) is np.ndarray:
-                copies.is_copy(value, x)
+                copies.is_copy(value, x, value)
         else:
             attributes[name] = copies.of(x, f"monitor {kind}.{name}")
     return clone

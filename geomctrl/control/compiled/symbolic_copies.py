@@ -95,12 +95,13 @@ class SymbolicCopies:
         self._copies: dict[int, tuple[int, Any]] = {}
         self._kept: list[Any] = []  # keeps objects alive, so that their id() is not reused
         self.filled: list[tuple[Any, str, Any]] = []
-        self._written: list[tuple[np.ndarray, list]] = []  # work buffers and their previous contents
+        self._written: list[tuple[np.ndarray, str, list]] = []  # work buffers, their paths and previous contents
         self._overwriting: list[Any] = []  # symbols that calls write into work buffers
         self._roots: list[tuple[Any, str]] = []  # functions, classes and modules
         self.kinds: dict[type, None] = {}  # classes of objects
         self._copied_functions: list[types.FunctionType] = []
-        self._owners: dict[int, list[np.ndarray]] = {}  # copies of arrays by the owner of their memory
+        # copies of arrays, and their contents in `filled`, by the owner of their memory
+        self._owners: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
         self._external_state: ExternalState | None = None
         self._remembered_ids: set[int] = set()
         self._chosen: list[tuple[Any, str, Any, Any]] = []  # (law, path, current value, value on this path)
@@ -149,7 +150,7 @@ class SymbolicCopies:
         outside = self.external_state
         ids = {id(x) for x in outside.reached} | {id(x) for _, x, *_ in outside.held}
         owners = [id(owner_of(x)) for x in outside.reached if isinstance(x, np.ndarray)]
-        views = [y for owner in owners for y in self._owners.get(owner, ())]
+        views = [y for owner in owners for y, _ in self._owners.get(owner, ())]
         return {id(clone) for number, (_, clone) in self._copies.items() if number in ids} | set(map(id, views))
 
     def key(self) -> tuple:
@@ -202,7 +203,10 @@ class SymbolicCopies:
                 self._changed = self._changed or f"{LAW}{path}"
             put_at(law, path, before)
         self._chosen.clear()
-        for clone, entries in self._written:
+        for clone, path, entries in self._written:
+            if not clone.flags.writeable:
+                self._changed = self._changed or f"{path.lstrip('.')}.flags.writeable"
+                clone.flags.writeable = True
             now = clone.view(np.ndarray).ravel().tolist()
             self._overwriting += [y for x, y in zip(entries, now) if is_symbol(y) and y.index != x.index]
             clone.view(np.ndarray).ravel()[:] = entries
@@ -258,8 +262,8 @@ class SymbolicCopies:
                 raise UntraceableError(f"{path} is an array that a call changes under another name too: copy it")
             self._remembered_ids.add(id(x))
             self._begin(x, clone)
-            self.filled.append((clone, path, content(clone)))
-            self.is_copy(clone, x)
+            self.filled.append((clone, path, before := content(clone)))
+            self.is_copy(clone, x, before)
         del self.signature[mark:]
         return clone
 
@@ -269,8 +273,8 @@ class SymbolicCopies:
         if self.buffer is not None and x.dtype == np.float64 and path.lstrip(".") in self.buffers:
             clone = symbol_array([self.buffer(k) for k in range(x.size)], x.shape)
             self._begin(x, clone, x.shape)
-            self._written.append((clone, clone.view(np.ndarray).ravel().tolist()))
-            self.is_copy(clone, x)
+            self._written.append((clone, path, clone.view(np.ndarray).ravel().tolist()))
+            self.is_copy(clone, x, clone)
             return clone
         if x.dtype != np.float64 or self.constant or self.writable or x.size > MAX_SYMBOLIC_SIZE:
             writable = self.writable and x.dtype == np.float64 and x.size <= MAX_SYMBOLIC_SIZE
@@ -285,18 +289,19 @@ class SymbolicCopies:
                     numbers.ravel()[zero] = 0.0
                 numbers = entered(numbers)
             clone = self._begin(x, numbers, x.shape, storage(x), zero.tobytes())
-        self.filled.append((clone, path, x if clone.dtype == x.dtype else content(clone)))
         clone.flags.writeable = x.flags.writeable
-        self.is_copy(clone, x)
+        self.filled.append((clone, path, before := x.view() if clone.dtype == x.dtype else content(clone)))
+        self.is_copy(clone, x, before)
         return clone
 
-    def is_copy(self, clone: np.ndarray, x: np.ndarray) -> None:
+    def is_copy(self, clone: np.ndarray, x: np.ndarray, before: np.ndarray) -> None:
         """Record a copy. Copies of arrays with common memory do not share it: such arrays must not be modified."""
         self._kept.append(owner := owner_of(x))
         copies = self._owners.setdefault(id(owner), [])
-        copies.append(clone)
-        for clone in copies if len(copies) > 1 else ():
-            clone.flags.writeable = False
+        copies.append((clone, before))
+        for pair in copies if len(copies) > 1 else ():
+            for array in pair:
+                array.flags.writeable = False
 
     def _list(self, x: list | deque, path: str) -> Any:
         """A copy with copies of the entries. An array in several places, as in [zeros] * 3, has symbols for each."""
