@@ -21,6 +21,7 @@ from geomctrl.arguments import checked, frozen, is_a, shown
 from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
 from geomctrl.kernels.tree import pack, pack_coupled, with_armatures, with_inertias
 from geomctrl.tables import html_table
+from geomctrl.tracing.code_identity import UNCHANGING
 
 from .checks import checked_tree
 from .coupling import Coupling, Reduction, checked_couplings
@@ -352,6 +353,9 @@ class Mechanism:
             limits = f"[{joint.lower:.4g}, {joint.upper:.4g}]" if np.isfinite([joint.lower, joint.upper]).any() else ""
             on, mass = self.body_names[p] if p >= 0 else WORLD, f"{self.parameters[i, 0]:.4g}"
             yield i, name, joint.kind, on, body, mass, limits, following.get(name, "")
+
+
+UNCHANGING[Mechanism] = {x.name for x in fields(Mechanism)}
 
 
 class JointCoupling:

@@ -35,6 +35,7 @@ STDLIB = tuple(dict.fromkeys(sysconfig.get_path(name) for name in ("stdlib", "pl
 PLACES = [*(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")), Path(np.__file__).parents[1]]
 PACKAGES = tuple(dict.fromkeys(str(path) for place in PLACES for path in (place, place.resolve())))
 OWN = __name__.partition(".")[0]
+UNCHANGING: dict[type, set[str]] = {}  # classes whose objects never change, with the names of their attributes
 HEAP_TYPE = 1 << 9  # flag of classes created by a class statement
 CACHE = type(functools.lru_cache(len))
 WRAPPERS = {

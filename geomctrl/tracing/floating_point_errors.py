@@ -27,7 +27,7 @@ REFUSED = {
 # numpy's function behind errstate, also as a decorator, and seterr: `_make_extobj`, before numpy 2 `seterr`
 _SPACE: dict[str, Any] = np.errstate.__enter__.__globals__
 _SETTER = "_make_extobj" if "_make_extobj" in _SPACE else "seterr"
-_DECORATED = np.errstate()(lambda: None).__code__
+DECORATED = np.errstate()(lambda: None).__code__
 
 
 def refuse_raised_errors() -> None:
@@ -97,7 +97,7 @@ def _user_frame() -> types.FrameType | None:
 
 def refuse_decorated(function: types.FunctionType) -> None:
     """Raise UntraceableError for a function under `@np.errstate(...)`, whose copy would share numpy's settings."""
-    if function.__code__ is _DECORATED and any(type(in_cell(x)) is np.errstate for x in function.__closure__ or ()):
+    if function.__code__ is DECORATED and any(type(in_cell(x)) is np.errstate for x in function.__closure__ or ()):
         code = getattr(vars(function).get("__wrapped__"), "__code__", function.__code__)
         raise UntraceableError(
             f"{function.__name__} is decorated with np.errstate, in {code.co_filename}, line {code.co_firstlineno}:"

@@ -22,6 +22,7 @@ from .backends.rounding import differing, evaluated, has_result, rounded, tolera
 from .derivatives import tangents
 from .proofs.enclosure import Enclosure
 from .tracer import Shape, TraceResult, traced
+from .trial import unchanged
 from .untraceable import UntraceableError
 
 POINTS, TRIALS = 8, 64  # points of the comparison of a trace with its function, and attempts to find them
@@ -47,13 +48,15 @@ def trace(f: Callable[..., Any], *shapes: Shape | int) -> TracedFunction:
     Raises
     ------
     UntraceableError
-        If f needs the numerical value of a symbol (the message has file and line), or if trace and f differ at a point.
+        If f needs the numerical value of a symbol or changes something (the message has file and line), or if trace and
+        f differ at a point.
     ArgumentError
         If f is no function, returns something else or is defined nowhere, or if a shape is invalid.
 
     Notes
     -----
-    The trace is compared with f in Python at eight random points where f is defined.
+    The trace is compared with f in Python at eight random points where f is defined. These calls have no effect: all
+    that f reaches is restored, and a function that may change what can not be restored is refused before.
 
     Examples
     --------
@@ -73,8 +76,9 @@ def trace(f: Callable[..., Any], *shapes: Shape | int) -> TracedFunction:
     """
     function("f", f, "a function of arrays")
     inputs = tuple(_shape(k, shape) for k, shape in enumerate(shapes))
-    traced_function = TracedFunction(traced(f, *inputs), inputs, _names(f, len(inputs)), f)
-    traced_function.compare()
+    with unchanged(f, "f"):
+        traced_function = TracedFunction(traced(f, *inputs), inputs, _names(f, len(inputs)), f)
+        traced_function.compare()
     return traced_function
 
 

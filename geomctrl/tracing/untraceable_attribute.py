@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from .code_identity import origin
+from .floating_point_errors import INSTEAD
 from .untraceable import UntraceableError, assigned, caller
 
 ASKED = """
@@ -16,10 +17,11 @@ ASKED = """
     __rpow__ __neg__ __abs__ __and__ __or__ __getattribute__ __setattr__ __delattr__ __reduce_ex__
 """
 
-FILES = {  # functions and methods of numpy that access files or change numpy's settings
+FILES = {  # functions and methods of numpy that access files
     *("save", "savez", "savez_compressed", "savetxt", "load", "loadtxt", "genfromtxt", "fromfile", "memmap", "tofile"),
-    *("fromregex", "dump", "set_printoptions", "seterr", "seterrcall", "setbufsize", "DataSource", "open_memmap"),
+    *("fromregex", "dump", "DataSource", "open_memmap"),
 }
+SETTINGS = {"set_printoptions", "seterr", "seterrcall", "setbufsize"}
 
 
 _at_work: ContextVar[bool] = ContextVar("at_work", default=False)
@@ -81,5 +83,10 @@ for _name in ASKED.split():
 
 def refuse_files(x: Any, name: str) -> None:
     """Raise UntraceableError for functions of libraries that access files or change numpy's settings."""
-    if getattr(x, "__name__", "") in FILES and origin(getattr(x, "__module__", None)) == "library":
-        raise UntraceableError(f"{name} reads or writes files, or changes the settings of numpy")
+    own = getattr(x, "__name__", "")
+    if origin(getattr(x, "__module__", None)) != "library":
+        return
+    if own in FILES:
+        raise UntraceableError(f"{name} reads or writes files: read them before, and keep the numbers in an array")
+    if own in SETTINGS:
+        raise UntraceableError(f"{name} changes the settings of numpy: {INSTEAD}")

@@ -11,9 +11,9 @@ import geomctrl as gc
 from geomctrl import models
 from geomctrl.control.compiled import choice
 from geomctrl.control.compiled.comparison import Comparison, spread_rows
-from geomctrl.control.compiled.external_state import ExternalState
 from geomctrl.control.compiled.symbolic_copies import SymbolicCopies
 from geomctrl.control.monitors import Monitor
+from geomctrl.tracing.external_state import ExternalState
 from geomctrl.tracing.untraceable import UntraceableError
 
 

@@ -56,7 +56,7 @@ def test_signals_that_change_have_the_columns_of_python(case, first, control_dt)
             return gc.Command(-q, signals=SIGNALS[case][1])
 
     if control_dt and not first:  # compiled code would begin with a held command that it does not know
-        with pytest.raises(gc.tracing.UntraceableError, match="signals .*return the same signals"):
+        with pytest.raises(gc.tracing.UntraceableError, match=r"signals .*return the same signals"):
             both(Changing, control_dt)
         return
     _, (compiled, python) = both(Changing, control_dt)

@@ -223,7 +223,7 @@ def test_nothing_is_replaced_after_tracing():
 
     for function in (by_default, lambda x: x, f):
         with contextlib.suppress(UntraceableError):
-            trace(function, 2)
+            traced(function, (2,))
     assert seen == [np.ndarray]
     now = [K, LISTED[0], NAMED["inner"]["v"], PAIR, PAIR[1][0], Gains.K, Gains.rows[0], CONFIGURATION.K]
     assert all(a is b for a, b in zip(held, now, strict=True))
@@ -257,7 +257,7 @@ def test_other_threads_compute_with_the_numbers():
         worker.join()
         return K @ [x[0], 1.0]
 
-    trace(f, 2)
+    traced(f, (2,))
     assert results
     assert {tuple(x) for x in results} == {(5.0, 4.0)}
 

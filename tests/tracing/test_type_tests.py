@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from geomctrl.tracing import trace
+from geomctrl.tracing.tracer import traced
 from geomctrl.tracing.type_tests import compares_types, identity_with_truth
 from geomctrl.tracing.untraceable import UntraceableError
 
@@ -138,7 +139,7 @@ OF_TYPES = {
 @pytest.mark.parametrize("name", OF_TYPES)
 def test_types_that_numpy_answers_are_those_in_python(name):
     seen = []
-    trace(lambda q: (seen.append(OF_TYPES[name](q)), q)[1], 2)
+    traced(lambda q: (seen.append(OF_TYPES[name](q)), q)[1], (2,))
     assert {*map(str, seen)} == {str(OF_TYPES[name](np.array([0.3, -0.2])))}
 
 

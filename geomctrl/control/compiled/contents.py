@@ -13,11 +13,12 @@ import numpy as np
 
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.code_identity import CONSTRUCTORS, is_own_class, is_own_function
+from geomctrl.tracing.containers import CONTAINERS, content, difference, other_keys, put_back, underlying
+from geomctrl.tracing.external_state import line_of_change
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .containers import CONTAINERS, content, difference, other_keys, put_back, underlying
-from .external_state import ExternalState
-from .law_memory import MemoryLengthError, changed_leaves, length_or_order, line_of_change, place_of
+from .law_memory import MemoryLengthError, changed_leaves, length_or_order, place_of
+from .object_kinds import LoopState
 
 LAW = "controller"  # path of the loop's law
 
@@ -154,7 +155,7 @@ class Snapshot:
                 put_back(x, *before)
 
 
-class _Reached(ExternalState):
+class _Reached(LoopState):
     """What code and constructors reach by names, without the objects that compiled code does not support."""
 
     def _search(self, roots: Iterable[tuple[Any, str]], kinds: Iterable[type]) -> None:

@@ -7,9 +7,8 @@ import types
 from typing import Any
 
 from geomctrl.tracing.code_identity import MISSING, identity, in_cell, is_own_function
+from geomctrl.tracing.object_kinds import PRINTED
 from geomctrl.tracing.rebinding import rebind
-
-from .object_kinds import PRINTED
 
 
 def copy_of_function(copies: Any, x: types.FunctionType, path: str) -> Any:

@@ -12,21 +12,19 @@ them.
 from __future__ import annotations
 
 import copy
-import dis
 import enum
-import itertools
 import math
 import re
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from geomctrl.tracing.arrays import SymbolArray, dtype_of, symbol_array
-from geomctrl.tracing.code_identity import codes, is_own_function
+from geomctrl.tracing.containers import is_named_tuple, owner_of, underlying
 from geomctrl.tracing.graph import CLASSES, truth_class
 from geomctrl.tracing.operators import LARGEST_INT
 from geomctrl.tracing.rotations import of_quaternion, quaternion, rotation_class
@@ -46,10 +44,6 @@ from geomctrl.tracing.symbols import (
     with_kind,
 )
 
-from .containers import RANDOM_STATE, is_named_tuple, owner_of, underlying
-
-USES = "_ATTR", "_GLOBAL", "_DEREF", "_METHOD", "_NAME"  # ends of instructions that read or write a name
-ASSIGNED = "STORE_GLOBAL", "STORE_DEREF"  # instructions that assign to a global or to a variable of a closure
 MAX_VALUES = 64  # non-numeric values per attribute
 NAME = re.compile(r"\.([^.\[]+)")  # a step of a path to an attribute
 INDEX = re.compile(r"\[(\d+)\]")
@@ -411,23 +405,3 @@ def covering(cells: Mapping[str, Cell], controller: Any) -> dict[str, Cell]:
         except (AttributeError, KeyError, IndexError, TypeError, ValueError, UntraceableError):
             continue
     return covered
-
-
-def line_of_change(path: str, kinds: Iterable[Any]) -> str:
-    """Text ", in FILE, line N" where a user's class or function writes the last name of a path; "" if unknown.
-
-    Of a name that no code writes, as of a list to which it appends, it is the first line that reads it.
-    """
-    names = re.findall(r"(?:^|\.)(\w+)", re.sub(r"\.__(dict|defaults|kwdefaults)__\b|\[[^]]*]?", "", path))
-    name = "random" if path == RANDOM_STATE else names[-1] if names else ""
-    lines: dict[str, str] = {}
-    for kind in kinds:
-        members = vars(kind).values() if isinstance(kind, type) else (kind,)
-        for f in members if name and not f"{kind.__module__}".startswith("geomctrl.") else ():
-            code = getattr(f, "__code__", None)
-            if code is None or f.__name__ == "__init__" or not is_own_function(f):
-                continue
-            for i in itertools.chain.from_iterable(map(dis.get_instructions, codes(code))):
-                if i.argval == name and i.opname.endswith(USES) and i.positions is not None:
-                    lines.setdefault(i.opname, f", in {code.co_filename}, line {i.positions.lineno}")
-    return next((lines[name] for name in ("STORE_ATTR", *ASSIGNED) if name in lines), next(iter(lines.values()), ""))

@@ -13,8 +13,8 @@ import numpy as np
 
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.code_identity import MISSING, PLAIN
+from geomctrl.tracing.containers import content, difference, space_of
 
-from .containers import content, difference, space_of
 from .contents import contents_of
 from .symbolic_copies import SymbolicCopies
 

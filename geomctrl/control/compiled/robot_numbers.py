@@ -13,9 +13,8 @@ from geomctrl.compiler.kernel_traces import structure
 from geomctrl.kernels import tree
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.tracing.code_identity import UNCHANGING
 from geomctrl.tracing.numbers import entered, has_symbols
-
-from .object_kinds import OF_ROBOTS
 
 MAX_CACHED = 256
 
@@ -83,7 +82,7 @@ def copy_of_robot(copies: Any, x: Mechanism, path: str) -> Mechanism:
     for name in ("parameters", "placements"):
         numbers_of_links = copies._numbers(getattr(x, name))
         own[name] = entered(numbers_of_links) if copies.load else numbers_of_links
-    for name in sorted(vars(x).keys() - OF_ROBOTS - set(Mechanism.__dataclass_fields__)):  # attributes of a subclass
+    for name in sorted(vars(x).keys() - UNCHANGING[Mechanism]):  # attributes of a subclass
         copies.signature.append(name)
         own[name] = copies.of(getattr(x, name), f"{path}.{name}")
     copies.kinds[type(x)] = None

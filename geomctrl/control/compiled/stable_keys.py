@@ -39,8 +39,9 @@ from geomctrl.tracing.code_identity import (
     plain_value,
     release,
 )
+from geomctrl.tracing.object_kinds import PURE_MODULES
 
-from .object_kinds import PURE_MODULES, REPLACEMENTS
+from .object_kinds import REPLACEMENTS
 from .robot_numbers import constants
 
 OWN_MODULES = "geomctrl."

@@ -29,14 +29,7 @@ from geomctrl.tracing.code_identity import (
     set_attributes,
 )
 from geomctrl.tracing.constant_arrays import visible
-from geomctrl.tracing.patched_numpy import replacement_of
-from geomctrl.tracing.rotations import is_single_rotation, of_quaternion
-from geomctrl.tracing.symbols import UntraceableError, as_numpy, as_python, is_symbol
-from geomctrl.tracing.type_tests import refuse_identity
-from geomctrl.tracing.untraceable import reraise_untraceable
-from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
-
-from .containers import (
+from geomctrl.tracing.containers import (
     GETTERS,
     TABLES,
     array_signature,
@@ -51,11 +44,19 @@ from .containers import (
     table_signature,
     underlying,
 )
+from geomctrl.tracing.external_state import line_of_change
+from geomctrl.tracing.object_kinds import LIBRARY, MAX_THINGS
+from geomctrl.tracing.patched_numpy import replacement_of
+from geomctrl.tracing.rotations import is_single_rotation, of_quaternion
+from geomctrl.tracing.symbols import UntraceableError, as_numpy, as_python, is_symbol
+from geomctrl.tracing.type_tests import refuse_identity
+from geomctrl.tracing.untraceable import reraise_untraceable
+from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
+
 from .contents import ADVICE, LAW, SideEffectError, require_overwritten
 from .copies_of_functions import copy_of_cell, copy_of_function, copy_of_method, copy_of_named, copy_of_partial
-from .external_state import ExternalState
-from .law_memory import Cell, LawMemory, line_of_change, place_of, put_at, value_at
-from .object_kinds import LIBRARY, MAX_THINGS
+from .law_memory import Cell, LawMemory, place_of, put_at, value_at
+from .object_kinds import LoopState
 from .robot_numbers import copy_of_robot
 
 CONTAINERS = {list, tuple, dict, deque}
@@ -102,7 +103,7 @@ class SymbolicCopies:
         self._copied_functions: list[types.FunctionType] = []
         # copies of arrays, and their contents in `filled`, by the owner of their memory
         self._owners: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
-        self._external_state: ExternalState | None = None
+        self._external_state: LoopState | None = None
         self._remembered_ids: set[int] = set()
         self._chosen: list[tuple[Any, str, Any, Any]] = []  # (law, path, current value, value on this path)
         self._repeated = ""  # path of a list or deque with one array in several places
@@ -135,10 +136,10 @@ class SymbolicCopies:
         return [*self.kinds, *(x for x in self.external_state.reached if type(x) is types.FunctionType)]
 
     @property
-    def external_state(self) -> ExternalState:
+    def external_state(self) -> LoopState:
         """The external state that the code reaches by names. Raises UntraceableError if that may be memory."""
         if self._external_state is None:
-            self._external_state = ExternalState(self._roots, self.kinds, self._copied_functions)
+            self._external_state = LoopState(self._roots, self.kinds, self._copied_functions)
             reached = self._external_state.reached
             if place := self._repeated or shared_array(reached, self._copies, self.filled):
                 refuse_identity(reached, place)

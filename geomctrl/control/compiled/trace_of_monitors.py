@@ -13,10 +13,10 @@ from geomctrl.control.monitors import Monitor
 from geomctrl.control.sample import Sample
 from geomctrl.tracing.arrays import SymbolArray, symbol_array
 from geomctrl.tracing.branches import joined
+from geomctrl.tracing.external_state import line_of_change
 from geomctrl.tracing.requirements import requirements
 from geomctrl.tracing.symbols import Graph, UntraceableError, add, both, compare, invert, is_symbol
 
-from .law_memory import line_of_change
 from .law_trace import named
 from .symbolic_copies import SymbolicCopies
 from .trace_parts import as_symbol, columns_of, entries_of, one_number, same_entries, trace_of

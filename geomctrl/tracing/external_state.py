@@ -9,7 +9,10 @@ from __future__ import annotations
 import abc
 import builtins
 import dataclasses
+import dis
+import itertools
 import random
+import re
 import sys
 import types
 from collections.abc import Iterable
@@ -17,15 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.tracing.code_identity import (
+from . import object_kinds
+from .code_identity import (
     CACHE,
     CONSTRUCTORS,
     CREATED,
     DYNAMIC_LOOKUPS,
     MISSING,
     PLAIN,
+    UNCHANGING,
     attributes_of,
+    codes,
     identity,
     in_cell,
     is_followed,
@@ -40,14 +45,6 @@ from geomctrl.tracing.code_identity import (
     plain_value,
     without_recording,
 )
-from geomctrl.tracing.floating_point_errors import refuse_decorated, refuse_raised_errors
-from geomctrl.tracing.rebinding import without_data
-from geomctrl.tracing.rotations import is_rotation
-from geomctrl.tracing.type_tests import refuse_identity_with_truth
-from geomctrl.tracing.untraceable import UntraceableError
-from geomctrl.tracing.untraceable_attribute import outside_of_the_law, refuse_files, unknown_object
-
-from . import object_kinds
 from .containers import (
     CONTAINERS,
     GETTERS,
@@ -60,7 +57,16 @@ from .containers import (
     underlying,
     values_in,
 )
-from .object_kinds import FUNCTIONS, OF_ROBOTS, has_attributes, is_printed
+from .floating_point_errors import refuse_decorated, refuse_raised_errors
+from .object_kinds import FUNCTIONS, has_attributes, is_printed
+from .rebinding import without_data
+from .rotations import is_rotation
+from .type_tests import refuse_identity_with_truth
+from .untraceable import UntraceableError
+from .untraceable_attribute import outside_of_the_law, refuse_files, unknown_object
+
+ASSIGNED = "STORE_GLOBAL", "STORE_DEREF"  # instructions that assign to a global or to a variable of a closure
+USES = "_ATTR", "_GLOBAL", "_DEREF", "_METHOD", "_NAME"  # ends of instructions that read or write a name
 
 
 class ExternalState:
@@ -74,6 +80,9 @@ class ExternalState:
     between calls and can not be restored.
     """
 
+    of_copies = True  # whether calls use copies of functions
+    allowed: frozenset[str] = frozenset()  # further modules that code may use
+
     def __init__(
         self, roots: Iterable[tuple[Any, str]], kinds: Iterable[type], copied: Iterable[types.FunctionType] = ()
     ):
@@ -82,7 +91,7 @@ class ExternalState:
         self.spaces: dict[int, dict[str, Any]] = {}  # globals of the functions
         self._seen: dict[int, int] = {}
         self.reached: list[Any] = []  # all visited objects; copied functions without their data
-        self._attributes = set(object_kinds.CONTRACT_ATTRIBUTES)  # names of attributes that the visited code uses
+        self._attributes = set[str]()  # names of attributes that the visited code uses
         self.named: list[tuple[Any, str, Any]] = []
         self.held: list[tuple[str, Any, Any, bool]] = []  # name, object, its contents or (if True) its attributes
         self._owners: dict[int, Any] = {}  # classes and modules
@@ -101,12 +110,6 @@ class ExternalState:
             self._visit(x, name, copied=id(x) in self._copied_functions)
         for kind in kinds:
             self._class(kind, kind.__name__)
-        for place, members in object_kinds.REPLACEMENTS.now():
-            self.signature.append((place, *map(identity, members)))
-            self.reached += members
-            for x in members:
-                if is_followed(getattr(x, "__module__", "builtins")) or parts_of(x) is not None:
-                    self._visit(x, place)
         while self._more():
             pass
 
@@ -119,7 +122,7 @@ class ExternalState:
         changed = ""
         for owner, name, value in self.named:
             if space_of(owner).get(name, MISSING) is not value:
-                changed = changed or name
+                changed = changed or (f"{owner.__name__}.{name}" if isinstance(owner, type) else name)
                 set_member(owner, name, value)
         for owner in self._owners.values():
             for name in space_of(owner).keys() - self._known[id(owner)]:
@@ -128,8 +131,8 @@ class ExternalState:
                 if own or name in CREATED:
                     delattr(owner, name)
         for name, x, before, attributes in self.held:
-            if difference(x, before, attributes) is not None:
-                changed = changed or name
+            if (place := difference(x, before, attributes)) is not None:
+                changed = changed or f"{name}{place}"
                 put_back(x, before, attributes)
         before, now = self._random, (random.getstate(), np.random.get_state())  # noqa: NPY002
         if now[0] != before[0] or not all(map(np.array_equal, now[1], before[1])):
@@ -233,11 +236,15 @@ class ExternalState:
         else:
             self._visit_object(x, name)
 
+    def _is_pure(self, module: str | None) -> bool:
+        return module in self.allowed or is_pure_module(module)
+
     def _function(self, x: types.FunctionType, name: str, copied: bool) -> None:
-        refuse_decorated(x)
+        if self.of_copies:
+            refuse_decorated(x)
         self.signature.append((name, identity(x.__code__)))
         self.reached.append(x.__code__)
-        if not is_pure_module(x.__module__):
+        if not self._is_pure(x.__module__):
             raise UntraceableError(f"{name} is used: {outside_of_the_law(x.__module__)}")
         if x.__module__ in object_kinds.CREATORS:
             self._attributes.update(("__dataclass_fields__", *CONSTRUCTORS))
@@ -332,7 +339,7 @@ class ExternalState:
 
     def _module(self, x: types.ModuleType, name: str) -> None:
         self.signature.append((name, identity(x)))
-        if not is_pure_module(x.__name__):
+        if not self._is_pure(x.__name__):
             raise UntraceableError(f"{name} is used: {outside_of_the_law(x.__name__)}")
         if x.__name__ == "dataclasses":
             self._attributes.add("__dataclass_fields__")
@@ -345,16 +352,17 @@ class ExternalState:
         self.signature.append((name, identity(x)))
         whose = getattr(x, "__self__", None)
         module = getattr(getattr(x, "__objclass__", x), "__module__", None) or "builtins"
-        is_bound = whose is None or isinstance(whose, (type, types.ModuleType)) or issubclass(type(x), FUNCTIONS[1:])
-        if not is_bound or not is_pure_module(module) or is_followed(module) or is_printed(x):
+        pure = whose is None or isinstance(whose, (type, types.ModuleType, np.ufunc))
+        is_bound = pure or issubclass(type(x), FUNCTIONS[1:])
+        if not is_bound or not self._is_pure(module) or is_followed(module) or is_printed(x):
             raise UntraceableError(f"{name} ({x.__name__}) is used: {outside_of_the_law(module)}")
 
     def _visit_object(self, x: Any, name: str) -> None:
         """Visit an object that is no function, class or module: its parts, its contents and its attributes."""
         kind = type(x)
-        if issubclass(kind, Mechanism):
+        if (unchanging := next((UNCHANGING[base] for base in kind.__mro__ if base in UNCHANGING), None)) is not None:
             self.signature.append((name, identity(x), kind))
-            own = {k: y for k, y in vars(x).items() if k not in OF_ROBOTS and k not in Mechanism.__dataclass_fields__}
+            own = {k: y for k, y in vars(x).items() if k not in unchanging}
             self._several(name, kind, *own, *own.values())
         elif kind is dataclasses.Field:
             self._several(name, kind, *attributes_of(x).values())
@@ -391,10 +399,37 @@ class ExternalState:
         if has_attributes(type(x)):
             attributes = attributes_of(x)
             self.held.append((name, x, attributes, True))
-            self._several(name, type(x), *attributes, *attributes.values())
+            self.signature.append((name, type(x), tuple(attributes)))
+            for attribute, value in attributes.items():
+                self._visit(value, f"{name}.{attribute}")
             self._class(type(x), name)
 
     def _several(self, name: str, kind: type, *xs: Any) -> None:
         self.signature.append((name, kind, len(xs)))
         for x in xs:
             self._visit(x, name)
+
+
+def line_of_change(path: str, kinds: Iterable[Any]) -> str:
+    """Text ", in FILE, line N" where a user's class or function writes the last name of a path; "" if unknown.
+
+    Of a name that no code writes, as of a list to which it appends, it is the first line that reads it; of one that
+    code does not contain, as with `setattr`, that of the name before.
+    """
+    names = re.findall(r"(?:^|\.)(\w+)", re.sub(r"\.__(dict|defaults|kwdefaults)__\b|\[[^]]*]?", "", path))
+    names = ["random"] if path == RANDOM_STATE else names
+    return next(filter(None, (_line_of_change(name, kinds) for name in reversed(names))), "")
+
+
+def _line_of_change(name: str, kinds: Iterable[Any]) -> str:
+    lines: dict[str, str] = {}
+    for kind in kinds:
+        members = vars(kind).values() if isinstance(kind, type) else (kind,)
+        for f in members if not f"{kind.__module__}".startswith("geomctrl.") else ():
+            code = getattr(f, "__code__", None)
+            if code is None or f.__name__ == "__init__" or not is_own_function(f):
+                continue
+            for i in itertools.chain.from_iterable(map(dis.get_instructions, codes(code))):
+                if i.argval == name and i.opname.endswith(USES) and i.positions is not None:
+                    lines.setdefault(i.opname, f", in {code.co_filename}, line {i.positions.lineno}")
+    return next((lines[name] for name in ("STORE_ATTR", *ASSIGNED) if name in lines), next(iter(lines.values()), ""))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.tracing.code_identity import (
+from .code_identity import (
     MISSING,
     PLAIN,
     attributes_of,
@@ -22,7 +22,7 @@ from geomctrl.tracing.code_identity import (
     plain_value,
     set_attributes,
 )
-from geomctrl.tracing.rotations import is_rotation
+from .rotations import is_rotation
 
 MAX_INLINE_BYTES = 1024  # arrays up to this size are part of a key; longer ones by digest
 TABLES = "scipy.interpolate", "scipy.spatial.transform"  # modules of objects without side effects
