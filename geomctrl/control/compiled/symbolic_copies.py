@@ -103,6 +103,7 @@ class SymbolicCopies:
         self._copied_functions: list[types.FunctionType] = []
         # copies of arrays, and their contents in `filled`, by the owner of their memory
         self._owners: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
+        self.protected: set[int] = set()  # copies, by id, that are read-only although the user's arrays are not
         self._external_state: LoopState | None = None
         self._remembered_ids: set[int] = set()
         self._chosen: list[tuple[Any, str, Any, Any]] = []  # (law, path, current value, value on this path)
@@ -302,6 +303,8 @@ class SymbolicCopies:
         copies.append((clone, before))
         for pair in copies if len(copies) > 1 else ():
             for array in pair:
+                if array.flags.writeable:
+                    self.protected.add(id(array))
                 array.flags.writeable = False
 
     def _list(self, x: list | deque, path: str) -> Any:

@@ -254,6 +254,7 @@ class LoopTrace(TraceOfMonitors):
             if cell is None:
                 cell, values = Cell(), [value_at(law_of(self.loop), own), *values] if values else []
             for value in values:
+                value = value.copy() if id(value) in self.copies.protected else value
                 try:
                     cell = cell.with_value(path, value, own in self.choices)
                 except MemoryLengthError as error:
