@@ -22,12 +22,14 @@ from geomctrl.tracing.arrays import symbol_array
 from geomctrl.tracing.numbers import where
 from geomctrl.tracing.proofs.interpreted import Program
 from geomctrl.tracing.proofs.operation_rows import OperationRows
+from geomctrl.tracing.proofs.substitution import substituted
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .programs import by_accelerations, program_symbols
 from .steps import Dynamics
 
 HELD = 11  # array of the graph: the held command
+COMMUTATIVE = {"add", "mul", "and", "or", "eq"}
 COMPARED_STATES = 48
 ROUNDING_TOLERANCE = 1e-7  # relative difference (absolute below 1) that rounding of M^-1 may cause
 SIGNALS = "'q[0]', 'v[0]', 'z[0]', 'tau[0]', 'V', or a function (t, q, v, z, plant) that returns a number"
@@ -139,20 +141,29 @@ class LoopEquations:
         return OperationRows(self.loop.graph, inputs, [], self.constants, [*further, *self.good])
 
     def identity(self) -> tuple[Any, ...]:
-        """Equal for equal equations, however their graphs number the operations."""
+        """Equal for equal equations, however their graphs number the operations, and wherever they take numbers from.
+
+        A number of a class is a constant of the trace, one of an object is an input: both are constants here.
+        """
         graph, signal = self.loop.graph, [] if self.signal is None else [self.signal]
         limits, feasible = self.loop.extra.get("program", ([], []))
         further = [*signal, *limits, *feasible, *self.good]
-        ends = [
-            graph.operand(x) for x in [*self.rates, *(self.held_rates if self.held else []), *self.command, *further]
-        ]
+        ends = [*self.rates, *(self.held_rates if self.held else []), *self.command, *further]
+        numbers = {graph.load(*key).index: x for key, x in self.constants.items() if key not in self.inputs}
+        ends = [graph.operand(x) for x in substituted(graph, ends, numbers)]
+        inputs = {key: k for k, key in enumerate(self.inputs)}
         digests: dict[int, str] = {}
         for k in graph.needed(ends):
             op, *rest = graph.nodes[k]
             parts = rest if op in ("const", "load") else [digests[x] for x in rest]
+            if op == "load":
+                parts = [inputs.get(tuple(rest), rest)]
+            elif op in COMMUTATIVE:
+                parts.sort()
             digests[k] = hashlib.sha256(repr((op, *parts)).encode()).hexdigest()
         # as text: nan is itself, and -0.0 is not 0.0
-        return [digests[k] for k in ends], self.inputs, repr(self.constants), self.control_dt
+        of_inputs = repr([self.constants.get(key) for key in self.inputs])
+        return [digests[k] for k in ends], of_inputs, self.control_dt
 
     def require_unchanged(self) -> None:
         """Raise ArgumentError if law, plant or signal compute something else than when they were traced."""
