@@ -32,9 +32,12 @@ LIBRARY = (np.ufunc, np.dtype, type(np.where), re.Pattern, types.GenericAlias, t
            types.ClassMethodDescriptorType, type(vars(abc.ABC)["_abc_impl"]))  # fmt: skip
 
 
+POLYNOMIALS = (np.poly1d, np.polynomial.Polynomial)
+
+
 def has_attributes(kind: type) -> bool:
     """Whether objects of a class consist of their attributes: those of users' classes, tables, polynomials."""
-    return is_own_class(kind) or kind.__module__.startswith(TABLES) or kind is np.poly1d
+    return is_own_class(kind) or kind.__module__.startswith(TABLES) or kind in POLYNOMIALS
 
 
 def is_printed(x: Any) -> bool:
