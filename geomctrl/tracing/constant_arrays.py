@@ -162,7 +162,10 @@ def visible_arrays(roots: Iterable[Any], functions: Mapping[Any, Any] = MappingP
         _tracing.pop()
     for x, replacement in search.arrays.values():
         if x.shape != replacement.shape or x.dtype != replacement.dtype:
-            raise UntraceableError("the shape of an array outside of the function is changed: write x.reshape")
+            raise UntraceableError(
+                f"the shape of an array outside of the function, {x.shape}, is changed to {replacement.shape}: write"
+                " x.reshape"
+            )
 
 
 class _Search:

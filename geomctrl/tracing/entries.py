@@ -44,11 +44,28 @@ def refuse_loops(*xs: Any) -> Any:
     """The first number. Raises UntraceableError if numpy's loops over objects compute with the entry of an array."""
     for x in xs:
         if (type(x) is Symbol or type(x) is Condition) and x.in_array and not _is_own(_caller_of_numpy(2)):
+            _refuse_calls_of_numpy()
             raise UntraceableError(
                 f"numpy's loops over objects get a list of arrays that depend on the state{caller()}: convert the list"
                 " with np.array"
             )
     return xs[0]
+
+
+CALLING = {"_vectorize_call": "np.vectorize", "apply_along_axis": "np.apply_along_axis"}  # by name of numpy's function
+
+
+def _refuse_calls_of_numpy() -> None:
+    """Raise UntraceableError if a function of numpy that calls the user's function for each entry is at work."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        of_numpy = frame.f_globals.get("__name__", "").startswith("numpy.")
+        if of_numpy and frame.f_code.co_name in CALLING:
+            raise UntraceableError(
+                f"{CALLING[frame.f_code.co_name]} calls a function with parts of an array{caller()}: write a loop, as in"
+                " np.array([f(y) for y in x])"
+            )
+        frame = frame.f_back
 
 
 def refuse_scipy() -> None:

@@ -294,7 +294,7 @@ class ExternalState:
             self.named.append((space, other, space[other]))
             self._visit(space[other], other)
         elif other in object_kinds.IMPURE:
-            raise UntraceableError(f"{name} calls {other}: it may change or read data outside of the law")
+            raise UntraceableError(f"{name} calls {other}: {outside_of_the_law(None)}")
         elif other in DYNAMIC_LOOKUPS:
             self._attributes.add(other)
         else:

@@ -370,11 +370,25 @@ LEAKS = {
 }
 
 
+INSTEAD_OF_LEAKS = {
+    "is a key of a dict or set": "write `if`, np.where, or an integer with few values as the key",
+    "is written as text": "write texts after the run, from what the code returns",
+    "is used as bytes": "compute with the numbers",
+    "is used as an integer": "write int(x[k]) for one entry, x.astype(int) for all",
+    "is used as a complex number": "write the real and the imaginary part as two numbers",
+    "is stored": "copy arrays by x.copy()",
+    "is tested with is_integer": "write x == np.floor(x)",
+    "is used as a fraction": "compute with floats",
+    "needs values": "write np.where or np.select",
+}
+
+
 def leak(owner: str, how: str) -> Any:
     """A method that raises UnknownValueError."""
+    more = f"; {INSTEAD_OF_LEAKS[how]}" if how in INSTEAD_OF_LEAKS else ""
 
     def refused(self: Any, *_: Any, **__: Any) -> Any:
-        raise UnknownValueError(f"{owner} {how}{caller()}: its value is unknown while the code is traced")
+        raise UnknownValueError(f"{owner} {how}{caller()}: its value is unknown while the code is traced{more}")
 
     return refused
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
@@ -50,15 +51,31 @@ def unknown_object(name: str, kind: type) -> tuple[str, str]:
     if kind.__module__ == "logging":
         return f"{name} ({kind.__name__}) writes messages", REPORT
     if origin(kind.__module__) == "library" and not kind.__module__.startswith("numpy.random"):
-        library = kind.__module__.partition(".")[0]
-        return f"{name} ({kind.__name__}) is an object of {library} that can not be traced", "compute with arrays"
-    advice = "write a frozenset, or a dict with fixed keys" if issubclass(kind, set) else "keep them in the state z"
+        library, calls = kind.__module__.partition(".")[0], kind.__name__ == "vectorize"
+        advice = "write a loop, as in np.array([f(y) for y in x])" if calls else "compute with arrays"
+        return f"{name} ({kind.__name__}) is an object of {library} that can not be traced", advice
+    advice = next((text for base, text in INSTEAD_OF.items() if issubclass(kind, base)), OTHERWISE)
     return f"{name} ({kind.__name__}) may keep data between calls", advice
 
 
+INSTEAD_OF = {
+    set: "write a frozenset, or a dict with fixed keys",
+    Mapping: "write a dict",
+    Iterator: "write a list, and an index as an attribute",
+    Sequence: "write a list",
+}
+OTHERWISE = "keep them in the state z, or in numbers, arrays, lists, dicts and objects of your own classes"
+
+
 def outside_of_the_law(module: str | None) -> str:
-    """The reason for refusing functions of a module, with advice for warnings and messages."""
-    return f"it may change or read data outside of the law{f'; {REPORT}' if module in REPORTING else ''}"
+    """The reason for refusing functions of a module, and what to write instead."""
+    advice = REPORT if module in REPORTING else TIME if module in CLOCKS else BEFORE
+    return f"it may change or read data outside of the law; {advice}"
+
+
+CLOCKS = {"time", "datetime"}
+TIME = "use the argument t"
+BEFORE = "do that before the law is created, and pass the numbers to its constructor"
 
 
 REPORTING = {"warnings", "logging"}

@@ -182,7 +182,7 @@ def test_a_local_list_may_grow():
     def f(x):
         rows = []
         for k in range(4):
-            rows.append(k * x[0])  # noqa: PERF401
+            rows.append(k * x[0])
         return np.array(rows)
 
     np.testing.assert_allclose(trace(f, 2).to_llvm()(np.array([0.5, 2.0])), [0.0, 0.5, 1.0, 1.5])

@@ -117,7 +117,8 @@ class Comparison:
             self._require_agreement(compared)
         if not compared:
             raise UntraceableError(
-                f"{self._where()}: compiled, the loop returns no result at any of {count + 1} states"
+                f"{self._where()}: compiled, the loop returns no result at any of {count + 1} states: its code"
+                " raises or prints there, a `while` takes too many iterations, or an integer is beyond 2^53"
             )
 
     def after(self, rows: Sequence[np.ndarray], period: int, dt: float) -> None:

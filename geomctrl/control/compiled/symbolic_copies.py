@@ -100,6 +100,7 @@ class SymbolicCopies:
         self._overwriting: list[Any] = []  # symbols that calls write into work buffers
         self._roots: list[tuple[Any, str]] = []  # functions, classes and modules
         self.kinds: dict[type, None] = {}  # classes of objects
+        self._line_of_law = ""  # file and line of its __call__
         self._copied_functions: list[types.FunctionType] = []
         # copies of arrays, and their contents in `filled`, by the owner of their memory
         self._owners: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
@@ -127,7 +128,8 @@ class SymbolicCopies:
         self.reset(remembering)
         if place := place or self._changed:
             advice = ADVICE.get(place.replace(" ", ".").partition(".")[0], self.advice)
-            raise SideEffectError(place, f"{place} changes during a call{line_of_change(place, self.code)}: {advice}")
+            line = line_of_change(place, self.code) or self._line_of_law
+            raise SideEffectError(place, f"{place} changes during a call{line}: {advice}")
         contents = [(x.graph, [y.index for y in self._overwriting]) for x in self._overwriting[:1]]
         require_overwritten([*self.traced, *contents], min(self.buffers, default=""), self.kinds, self.advice)
 
@@ -186,7 +188,7 @@ class SymbolicCopies:
         entry = self._copies.get(id(x))
         if entry is not None:
             if id(x) in self._remembered_ids:
-                raise UntraceableError(f"{path} is an array that a call changes under another name too: copy it")
+                raise self._changed_twice(path)
             self.signature.append(("again", entry[0]))
             return entry[1]
         make = MAKERS.get(kind) or (copy_of_robot if issubclass(kind, Mechanism) else SymbolicCopies._object)
@@ -261,13 +263,17 @@ class SymbolicCopies:
         if isinstance(x, np.ndarray):
             clone = x.copy() if isinstance(clone, np.ndarray) and clone is x else clone
             if id(x) in self._copies:
-                raise UntraceableError(f"{path} is an array that a call changes under another name too: copy it")
+                raise self._changed_twice(path)
             self._remembered_ids.add(id(x))
             self._begin(x, clone)
             self.filled.append((clone, path, before := content(clone)))
             self.is_copy(clone, x, before)
         del self.signature[mark:]
         return clone
+
+    def _changed_twice(self, path: str) -> UntraceableError:
+        line = line_of_change(path, self.kinds) or self._line_of_law
+        return UntraceableError(f"{path} is an array that a call changes under another name too{line}: copy it")
 
     def _array(self, x: np.ndarray, path: str) -> Any:
         if x.dtype.kind == "O":
@@ -381,6 +387,8 @@ class SymbolicCopies:
         except TypeError:
             return self._unknown(x, path)
         self.kinds[kind] = None
+        if path == LAW and (code := getattr(getattr(kind, "__call__", None), "__code__", None)) is not None:
+            self._line_of_law = f", in {code.co_filename}, line {code.co_firstlineno}"
         self._begin(x, clone)
         attributes = {}
         for name, value in attributes_of(x).items():
