@@ -78,17 +78,21 @@ def to_end(
         else:
             runs.update((x.number, alone(runners[x.number], choice, report)) for x in group)
 
+    def begins(k: int) -> bool:
+        with in_a_loop():
+            try:
+                runners[k].begin()
+            except SimulationError as error:
+                runs[k] = run_of(error)
+        return k not in runs
+
     def begin(first: int) -> None:
         groups: dict[int, list[_StartedRunner]] = {}
-        for k in range(first, min(first + lanes, len(runners))):
-            with in_a_loop():
-                try:
-                    runners[k].begin()
-                except SimulationError as error:
-                    runs[k] = run_of(error)
-                    continue
+        started = [k for k in range(first, min(first + lanes, len(runners))) if begins(k)]
+        with in_a_loop(), REPLACEMENTS.with_cached_result():  # only here, because first samples call user code
+            for k in started:
                 begun = _StartedRunner(k, trace_of(runners[k], choice))
-            groups.setdefault(id(begun.traced), []).append(begun)
+                groups.setdefault(id(begun.traced), []).append(begun)
         for key, group in groups.items():
             if len(group) == lanes or group[0].traced is None:
                 continue_run(group)
@@ -96,7 +100,7 @@ def to_end(
                 waiting.setdefault(key, []).extend(group)
 
     own = used_by_this_thread(x for runner in runners for x in (runner.loop.controller, runner.loop.plant))
-    with own, _runs_kept(runners, runs), REPLACEMENTS.with_cached_result(), _workers(threads, interrupted) as each:
+    with own, _runs_kept(runners, runs), _workers(threads, interrupted) as each:
         each(begin, range(0, len(runners), lanes))
         rest = [group[k : k + lanes] for group in waiting.values() for k in range(0, len(group), lanes)]
         each(continue_run, rest)

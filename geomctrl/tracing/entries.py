@@ -62,8 +62,8 @@ def _refuse_calls_of_numpy() -> None:
         of_numpy = frame.f_globals.get("__name__", "").startswith("numpy.")
         if of_numpy and frame.f_code.co_name in CALLING:
             raise UntraceableError(
-                f"{CALLING[frame.f_code.co_name]} calls a function with parts of an array{caller()}: write a loop, as in"
-                " np.array([f(y) for y in x])"
+                f"{CALLING[frame.f_code.co_name]} calls a function with parts of an array{caller()}: write a loop, as"
+                " in np.array([f(y) for y in x])"
             )
         frame = frame.f_back
 

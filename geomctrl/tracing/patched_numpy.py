@@ -312,7 +312,8 @@ def _array_maker(name: str) -> Callable[..., Any]:
             with unrecorded_errors():
                 array = original(x, *args, **kwargs)
         except (UntraceableError, TypeError):  # the argument holds symbols in spite of dtype=float
-            return entered(original(x, dtype=object))
+            further = {key: value for key, value in kwargs.items() if key != "dtype"}
+            return entered(original(x, object, *args[1:], **further))
         copied = name == "array" and array.dtype == np.float64  # a copy that may be modified
         return wrapped(array.astype(object)) if copied else visible(wrapped(array))
 
@@ -334,7 +335,7 @@ def _extreme(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def chosen(*args, **kwargs):
         values = args if len(args) > 1 else list(*args)
-        if "key" in kwargs or not any(map(has_symbols, values)):
+        if kwargs.keys() - ({"default"} if len(args) == 1 else ()) or not any(map(has_symbols, values)):
             return original(*args, **kwargs) if len(args) > 1 else original(values, **kwargs)
         return functools.reduce(functools.partial(_more_extreme, original.__name__), map(_one, values))
 

@@ -387,8 +387,10 @@ class SymbolicCopies:
         except TypeError:
             return self._unknown(x, path)
         self.kinds[kind] = None
-        if path == LAW and (code := getattr(getattr(kind, "__call__", None), "__code__", None)) is not None:
-            self._line_of_law = f", in {code.co_filename}, line {code.co_firstlineno}"
+        if path == LAW:
+            calls = (getattr(vars(base).get("__call__"), "__code__", None) for base in kind.__mro__)
+            lines = (f", in {code.co_filename}, line {code.co_firstlineno}" for code in calls if code)
+            self._line_of_law = next(lines, "")
         self._begin(x, clone)
         attributes = {}
         for name, value in attributes_of(x).items():
