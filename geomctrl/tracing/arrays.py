@@ -32,6 +32,7 @@ from .symbols import (
     where,
     with_kind,
 )
+from .untraceable import LISTED
 from .untraceable_attribute import Unavailable
 
 
@@ -259,15 +260,14 @@ def row_of(func: Any, args: Any, kwargs: Any) -> Any:
     """Call the implementation of a numpy function in the table of `functions`."""
     row = ROWS.get(func)
     if row is None:
-        advice = INSTEAD.get(name_of(func), "")
-        raise UntraceableError(f"{name_of(func)} can not be traced{caller()}{advice and f': {advice}'}")
+        raise UntraceableError(f"{name_of(func)} can not be traced{caller()}: {INSTEAD.get(name_of(func), LISTED)}")
     try:
         with np.errstate(all="ignore"):
             return row.result(row(*args, **kwargs))
     except UntraceableError:
         raise
     except (TypeError, AttributeError, np.linalg.LinAlgError) as error:
-        raise UntraceableError(f"{name_of(func)} can not be traced{caller()} ({error})") from None
+        raise UntraceableError(f"{name_of(func)} can not be traced{caller()} ({error}): {LISTED}") from None
 
 
 def name_of(function: Any) -> str:

@@ -82,7 +82,10 @@ class ConstantArray(TracedArray):
     @property
     def base(self) -> Any:
         if called_by_user():
-            raise UntraceableError(f"the attribute base of an array can not be traced{caller()}")
+            raise UntraceableError(
+                f"the attribute base of an array can not be traced{caller()}: write np.shares_memory for arrays"
+                " of numbers"
+            )
         return np.ndarray.base.__get__(self)
 
 

@@ -278,7 +278,11 @@ class ExternalState:
         if object_kinds.may_create(x):
             self._attributes.update(CONSTRUCTORS)
         for other in sorted(names.attributes & object_kinds.REFUSED_ATTRIBUTES):
-            raise UntraceableError(f"{name} reads {other}: its result may depend on more than numbers")
+            error = UntraceableError(
+                f"{name} reads {other}: its result may depend on more than numbers; call the functions by their names"
+            )
+            locate_use(error, x.__code__, other)
+            raise error
         other = ""
         try:
             for other in names.loaded:

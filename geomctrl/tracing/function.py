@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import CodeType, MethodType
 from typing import Any
 
 import numpy as np
@@ -284,7 +286,18 @@ class TracedFunction:
             if count == wanted:
                 return
         if not count:
-            raise UntraceableError(f"f: Python raises at all {TRIALS} points of the comparison: {raised}")
+            raise UntraceableError(
+                f"f: Python raises at all {TRIALS} points of the comparison: {raised}{self._line()}; change the units"
+                " of the arguments, so that numbers about 1 are in the domain of f"
+            )
+
+    def _line(self) -> str:
+        """Text ", in FILE, line N" for the first line of the function."""
+        f = self.function
+        while isinstance(f, (functools.partial, MethodType)):
+            f = f.func if isinstance(f, functools.partial) else f.__func__
+        code = getattr(f, "__code__", None) or getattr(type(f).__call__, "__code__", None)
+        return f", in {code.co_filename}, line {code.co_firstlineno}" if isinstance(code, CodeType) else ""
 
     def _in_python(self, point: list[np.ndarray]) -> list[np.ndarray]:
         assert self.function is not None
@@ -301,8 +314,8 @@ class TracedFunction:
             self.trace, point, expected, actual
         ) is not None:
             raise UntraceableError(
-                f"f: {how}, it differs from Python at {[x.tolist() for x in point]!s:.200}: it draws random numbers,"
-                " or depends on more than its arguments"
+                f"f: {how}, it differs from Python at {[x.tolist() for x in point]!s:.200}{self._line()}: it draws"
+                " random numbers, or depends on more than its arguments; pass these as arguments"
             )
 
     def _require_inside(self, lo: np.ndarray, hi: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:

@@ -393,7 +393,9 @@ def leak(owner: str, how: str) -> Any:
     return refused
 
 
-_BITS = dict.fromkeys(("__and__", "__or__", "__xor__", "__lshift__", "__rshift__"), "has no bits: write x // 2**n")
+_BITS = dict.fromkeys(
+    ("__and__", "__or__", "__xor__", "__lshift__", "__rshift__", "__invert__"), "has no bits: write x // 2**n"
+)
 _INDEX = {"__index__": "is used as an index: write `a if condition else b` or np.where"}
 for _kind, _what, _more in ((Symbol, "a symbol", _BITS), (Condition, "a condition", _INDEX)):
     for _name, _how in (LEAKS | _more).items():

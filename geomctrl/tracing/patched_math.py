@@ -37,6 +37,7 @@ from .symbols import (
     unary,
     with_kind,
 )
+from .untraceable import LISTED
 
 
 def math_on_symbols(name: str) -> Callable[..., Any]:
@@ -49,7 +50,7 @@ def math_on_symbols(name: str) -> Callable[..., Any]:
         if not any(map(holds_any, (*args, *kwargs.values()))):
             return original(*args, **kwargs)
         if row is None:
-            raise UntraceableError(f"math.{name} of a symbol can not be traced{caller()}")
+            raise UntraceableError(f"math.{name} of a symbol can not be traced{caller()}: {LISTED}")
         try:
             result = row(*(args if name in OF_SEQUENCES else map(scalar, args)), **kwargs)
         except TypeError as error:

@@ -377,4 +377,7 @@ def _bytes_of(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _print(*_: Any, **__: Any) -> None:
-    raise UntraceableError(f"print is called{caller()}: compiled code can not print")
+    raise UntraceableError(
+        f"print is called{caller()}: compiled code can not print;"
+        " return the value, or make it a signal, and print it after the run"
+    )

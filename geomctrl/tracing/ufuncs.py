@@ -14,6 +14,7 @@ from .entries import refuse_narrow
 from .operators import exact, number_of
 from .requirements import require
 from .symbols import INT64, Condition, Symbol, UntraceableError, caller, invert, kind_of, relation, truth
+from .untraceable import LISTED
 
 NATIVE = {"matmul", "vecdot", "matvec", "vecmat"}  # numpy computes these from products and sums of symbols
 KEYWORDS = {"__call__": set(), "outer": set(), "reduce": {"axis", "keepdims"}, "accumulate": {"axis"}}
@@ -68,7 +69,7 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
     else:
         python = UNARY.get(name) or BINARY.get(name) or TERNARY.get(name)
         if python is None:
-            raise UntraceableError(f"np.{name} of symbols can not be traced{caller()}")
+            raise UntraceableError(f"np.{name} of symbols can not be traced{caller()}: {LISTED}")
         function = np.frompyfunc(python, ufunc.nin, 1, identity=ufunc.identity)
     if method in ("reduce", "accumulate") and name in ("add", "multiply"):  # numpy reduces booleans as integers
         operands = [operand(np.frompyfunc(number_of, 1, 1)(operands[0])), *operands[1:]]

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from geomctrl.errors import GeomctrlError
 
 T = TypeVar("T")
+LISTED = "write it with functions that geomctrl/tracing/README.md lists, or compute it before"
 asker: ContextVar[Callable[[Any], bool] | None] = ContextVar("asker", default=None)  # decides the truth of conditions
 _raised: ContextVar[list[UntraceableError] | None] = ContextVar("raised", default=None)
 
