@@ -73,7 +73,6 @@ np.seterr(all='raise')
 scipy.linalg.expm(np.outer(x, x))
 scipy.special.gamma(x)
 scipy.optimize.minimize(lambda y: y @ y, x).x
-x[0] is True
 f.__code__
 dict.__subclasses__()
 int(x[0]) & 1
@@ -84,7 +83,9 @@ copy.copy(ITERATOR)
 LISTED, ITERATOR, LOCK, FILE = [1.0, 2.0, 3.0], itertools.count(), threading.Lock(), io.StringIO()
 RNG = np.random.default_rng(0)
 MODULES = [math, os, pickle, random, time, threading, np, scipy, copy]
-ADVICE = re.compile(r"\b(write|replace|ask|test|call|use|keep|return|copy|convert|create|give|compute|draw|do that|read|pass)\b|np\.\w+ ")
+ADVICE = re.compile(
+    r"\b(write|replace|ask|test|call|use|keep|return|copy|convert|create|give|compute|draw|do that|read|pass)\b|np\.\w+ "
+)
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS.strip().splitlines())
