@@ -6,6 +6,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import CodeType, MethodType
@@ -158,9 +159,11 @@ class TracedFunction:
         if self.operations > MAX_OPERATIONS:
             raise UntraceableError(f"f: {self.operations} operations, at most {MAX_OPERATIONS} are compiled")
         call = CompiledFunction(self)
-        for point, expected in self._points(POINTS):
-            result = call(*self.arguments(point))
-            self._require(expected, [np.ravel(y) for y in (result if self.several else [result])], point, "compiled")
+        with self._unchanged():
+            for point, expected in self._points(POINTS):
+                result = call(*self.arguments(point))
+                outputs = [np.ravel(y) for y in (result if self.several else [result])]
+                self._require(expected, outputs, point, "compiled")
         return call
 
     def to_c(self, path: str | Path, name: str = "f", *, precision: str = "double") -> tuple[Path, ...]:
@@ -196,10 +199,11 @@ class TracedFunction:
             parameters.append(c.Parameter(own, math.prod(shape), f"result, shape {shape}"))
         n = len(self.inputs)
         f = c.Function(f"{name}_value", self.trace, parameters[:n], parameters[n:], real)
-        cases = [
-            c.Case(point, expected, tolerances(self.trace, point, expected, real))
-            for point, expected in self._points(4, real)
-        ]
+        with self._unchanged():
+            cases = [
+                c.Case(point, expected, tolerances(self.trace, point, expected, real))
+                for point, expected in self._points(4, real)
+            ]
         heading = [f"A function with {self.operations} operations, in {real} precision."]
         unit = c_files.exported(f, "The function's value", "where it has none", cases)
         return c_files.write(path, name, heading, real, [unit])
@@ -234,7 +238,8 @@ class TracedFunction:
         lo, hi = (np.concatenate([pair[side].ravel() for pair in pairs]) for side in (0, 1))
         bounds = Enclosure(self.trace)(lo[None], hi[None])
         lows, highs = (self._outputs(np.split(x[0], np.cumsum(self.trace.sizes)[:-1])) for x in bounds)
-        self._require_inside(lo, hi, *bounds)
+        with self._unchanged():
+            self._require_inside(lo, hi, *bounds)
         return tuple(zip(lows, highs, strict=True)) if self.several else (lows, highs)
 
     def derivative(self, argument: int = 0) -> TracedFunction:
@@ -290,6 +295,9 @@ class TracedFunction:
                 f"f: Python raises at all {TRIALS} points of the comparison: {raised}{self._line()}; change the units"
                 " of the arguments, so that numbers about 1 are in the domain of f"
             )
+
+    def _unchanged(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.function is None else unchanged(self.function, "f")
 
     def _line(self) -> str:
         """Text ", in FILE, line N" for the first line of the function."""

@@ -11,7 +11,8 @@ import threading
 import numpy as np
 import pytest
 
-from geomctrl.tracing import trace
+from geomctrl.tracing import trace, tracer
+from geomctrl.tracing.function import TracedFunction
 from geomctrl.tracing.untraceable import UntraceableError
 
 TEMPLATE = """
@@ -186,3 +187,24 @@ def test_a_local_list_may_grow():
         return np.array(rows)
 
     np.testing.assert_allclose(trace(f, 2).to_llvm()(np.array([0.5, 2.0])), [0.0, 0.5, 1.0, 1.5])
+
+
+def test_a_function_that_remembers_where_compiled_code_has_no_result_is_refused():
+    seen = []
+
+    def f(x):
+        if x[0] > 1.0:
+            seen.append(1.0)
+            raise ValueError
+        return 2.0 * x
+
+    traced = TracedFunction(tracer.traced(f, (2,)), ((2,),), ["x"], f)  # without the checks of `trace`
+    seen.clear()
+    box = [[1.5, 0.0], [2.0, 1.0]]
+    for use in (traced.to_llvm, lambda: traced.enclose(box), lambda: traced.to_c("unused", "f")):
+        with pytest.raises(UntraceableError, match=r"seen changes during a call, in .*test_functions_with_memory"):
+            use()
+        assert not seen
+    with pytest.raises(UntraceableError, match="seen changes"):
+        trace(f, 2)
+    assert not seen

@@ -83,9 +83,8 @@ copy.copy(ITERATOR)
 LISTED, ITERATOR, LOCK, FILE = [1.0, 2.0, 3.0], itertools.count(), threading.Lock(), io.StringIO()
 RNG = np.random.default_rng(0)
 MODULES = [math, os, pickle, random, time, threading, np, scipy, copy]
-ADVICE = re.compile(
-    r"\b(write|replace|ask|test|call|use|keep|return|copy|convert|create|give|compute|draw|do that|read|pass)\b|np\.\w+ "
-)
+WORDS = "write|replace|ask|test|call|use|keep|return|copy|convert|create|give|compute|draw|read|pass|do that"
+ADVICE = re.compile(rf"\b({WORDS})\b|np\.\w+ ")
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS.strip().splitlines())
