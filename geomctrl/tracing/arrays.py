@@ -151,8 +151,20 @@ class SymbolArray(TracedArray):
     def argsort(self, axis=-1, kind=None, *, stable=None):
         return np.argsort(self, axis, kind, **({} if stable is None else {"stable": stable}))
 
+    def sort(self, axis=-1, kind=None):
+        self[...] = np.sort(self, axis, kind)
+
     def round(self, decimals=0):
         return np.round(self, decimals)
+
+    def sum(self, axis=None, dtype=None, out=None, keepdims=False, **options):
+        return np.sum(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **options)
+
+    def max(self, axis=None, out=None, keepdims=False, **options):
+        return np.max(self, axis=axis, out=out, keepdims=keepdims, **options)
+
+    def min(self, axis=None, out=None, keepdims=False, **options):
+        return np.min(self, axis=axis, out=out, keepdims=keepdims, **options)
 
     def mean(self, axis=None, keepdims=False):
         return np.mean(self, axis=axis, keepdims=keepdims)
@@ -216,7 +228,7 @@ def _numpy_number(x: Any) -> Any:
 
 SymbolArray.ravel, SymbolArray.flatten = map(in_known_order, ("ravel", "flatten"))  # pyright: ignore
 REFUSED = {
-    **dict.fromkeys(("sort", "partition", "argpartition"), "is ordered in place: write x = np.sort(x)"),
+    **dict.fromkeys(("partition", "argpartition"), "is ordered in place: write x.sort()"),
     **dict.fromkeys(("choose", "compress", "put", "setfield", "getfield", "byteswap"), "needs values"),
     **dict.fromkeys(("tobytes", "tofile", "dump", "dumps", "__bytes__", "__buffer__"), "is used as bytes"),
     **dict.fromkeys(("__str__", "__repr__", "__format__"), "is written as text"),
@@ -237,21 +249,10 @@ def _python_kind(x: Any) -> Any:
 OF_VECTORS = "signs and order of eigenvectors are arbitrary; np.linalg.eigvalsh has the eigenvalues, and np.linalg.inv,"
 OF_VECTORS += " solve and cholesky replace most other uses"
 INSTEAD = {
-    "np.linalg.eigh": OF_VECTORS,
     "np.linalg.eig": OF_VECTORS,
     "np.linalg.eigvals": "write np.linalg.eigvalsh for a symmetric matrix",
     "np.unique": "the number of different values is unknown; compare with np.isclose, or sort with np.sort",
-    "np.nansum": "write np.sum(np.where(np.isnan(x), 0.0, x))",
-    "np.nanmax": "write np.max(np.where(np.isnan(x), -np.inf, x))",
-    "np.nanmin": "write np.min(np.where(np.isnan(x), np.inf, x))",
-    "np.linalg.slogdet": "write np.log(np.abs(np.linalg.det(x)))",
     "np.partition": "write np.sort",
-    "np.extract": "write np.where(condition, x, 0.0) on all",
-    "np.place": "write x[mask] = value",
-    "np.putmask": "write x[mask] = value",
-    "np.put": "write x[index] = value",
-    "np.choose": "write np.select",
-    "np.compress": "write np.where(condition, x, 0.0) on all",
     "np.linalg.qr": "the signs of its factors are arbitrary; write np.linalg.solve, lstsq or cholesky",
 }
 

@@ -13,7 +13,8 @@ import numpy as np
 from .arrays import SymbolArray
 from .dtypes import dtype_of, refuse_common
 from .entries import refuse_dtype
-from .operators import modulo, number_of
+from .operators import floor_divided, modulo, number_of
+from .requirements import require
 from .symbols import (
     INT64,
     UntraceableError,
@@ -103,6 +104,10 @@ def first_of(worse: Elementwise) -> Callable[..., Any]:
         return out[0] if axis is None else out
 
     return first
+
+
+argmax = first_of(lambda x, best: both(invert(relation("lt", best, x)), relation("eq", x, x)))
+argmin = first_of(lambda x, best: both(invert(relation("lt", x, best)), relation("eq", x, x)))
 
 
 def searchsorted(a: Any, v: Any, side: str = "left") -> Any:
@@ -195,3 +200,82 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8) -> Any:
         return invert(both(invert(both(near, is_finite(y))), invert(relation("eq", x, y))))
 
     return each(close, a, b)
+
+
+# --- by number -------------------------------------------------------------------------------------------------------
+
+
+def choose(a: Any, choices: Any) -> Any:
+    index, *options = np.broadcast_arrays(entries(a), *map(entries, choices))
+    if dtype_of(index).kind == "f":
+        raise TypeError("the indices are not integers")
+    chosen = options[0]
+    for k, option in enumerate(options):
+        chosen = where_(each(lambda i, k=k: relation("eq", number_of(i), float(k)), index), option, chosen)
+    for i in index.ravel().tolist():
+        require(both(relation("le", 0.0, number_of(i)), relation("lt", number_of(i), float(len(options)))))
+    return chosen
+
+
+def compress(condition: Any, a: Any, axis: Any = None) -> Any:
+    """The entries where a condition holds: their number is constant, or each entry is a branch."""
+    (places,) = nonzero(np.ravel(entries(condition)))
+    return np.take(entries(a), places, axis)
+
+
+def isin(element: Any, test_elements: Any) -> Any:
+    others = [number_of(y) for y in entries(test_elements).ravel().tolist()]
+
+    def found(x: Any) -> Any:
+        return invert(functools.reduce(both, (invert(relation("eq", number_of(x), y)) for y in others), True))
+
+    return each(found, element)
+
+
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    a, places = (entries(x).ravel() if axis is None else np.moveaxis(entries(x), axis, -1) for x in (arr, indices))
+    if a.shape[:-1] != places.shape[:-1]:
+        refused("np.take_along_axis can be traced only for arrays and indices of the same shape")
+    out = np.empty(places.shape, object)
+    for k in np.ndindex(a.shape[:-1]):
+        out[k] = a[k].view(SymbolArray)[places[k].view(SymbolArray)].view(np.ndarray)
+    return out if axis is None else np.moveaxis(out, -1, axis)
+
+
+def unravel_index(indices: Any, shape: Any) -> Any:
+    places, remaining = [], entries(indices)
+    for i in remaining.ravel().tolist():
+        require(both(relation("le", 0.0, i), relation("lt", i, float(math.prod(np.atleast_1d(shape).tolist())))))
+    for n in np.atleast_1d(shape).tolist()[::-1]:
+        places.append(each(lambda i, n=n: with_kind(modulo(i, float(n)), INT64), remaining))
+        remaining = each(lambda i, n=n: floor_divided(i, float(n)), remaining)
+    return tuple(places[::-1])
+
+
+# --- written entries -------------------------------------------------------------------------------------------------
+
+
+def _write(array: np.ndarray, key: Any, value: Any) -> None:
+    if not array.flags.writeable:
+        refused("a function of numpy writes into an array that is read-only, or that an integer selects")
+    (array.view(SymbolArray) if array.dtype == object else array)[key] = value
+
+
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    if np.size(vals) != 1:
+        refused("np.place can be traced only with one value: write x[mask] = value")
+    putmask(arr, mask, vals)
+
+
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    if np.shape(a) != np.shape(mask):
+        raise ValueError("putmask: mask and data must be the same size")
+    _write(a, ..., where_(each(truth, mask), np.resize(entries(values), np.shape(a)), a))
+
+
+def put(a: Any, ind: Any, v: Any) -> None:
+    places = entries(ind).ravel().tolist()
+    for k, x in zip(places, np.resize(entries(v), len(places)).tolist()):
+        if is_symbol(k):
+            refused("np.put can be traced only with constant indices: write x[index] = value")
+        _write(a, np.unravel_index(k % a.size if -a.size <= k < a.size else k, a.shape), x)

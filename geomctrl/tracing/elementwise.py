@@ -14,6 +14,7 @@ from .operators import floor_divided, modulo, number_of, truncated
 from .symbols import (
     WHOLE,
     Condition,
+    add,
     binary,
     both,
     differ,
@@ -25,6 +26,7 @@ from .symbols import (
     mul,
     neg,
     relation,
+    sub,
     unary,
     where,
 )
@@ -71,6 +73,14 @@ def _any(a: Any, b: Any) -> Any:
 
 def _isinf(x: Any) -> Any:
     return relation("eq", unary("abs", x), math.inf)
+
+
+def _log_of_sum(a: Any, b: Any, unit: float = 1.0) -> Any:
+    """log(exp(a) + exp(b)) / unit, in logarithms of the base exp(unit)."""
+    apart = sub(a, b)
+    larger = where(relation("lt", 0.0, apart), a, b)
+    beyond = div(unary("log1p", unary("exp", mul(unit, neg(unary("abs", apart))))), unit)
+    return where(relation("eq", a, b), add(a, math.log(2.0) / unit), add(larger, beyond))
 
 
 def _of_python(op: str) -> Callable[[Any, Any], Any]:
@@ -123,6 +133,8 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "copysign": _of_python("copysign"),
     "fmod": _of_python("fmod"),
     "heaviside": _heaviside,
+    "logaddexp": _log_of_sum,
+    "logaddexp2": lambda a, b: _log_of_sum(a, b, math.log(2.0)),
     "floor_divide": floor_divided,
     "remainder": modulo,
     "power": _of_python("pow"),

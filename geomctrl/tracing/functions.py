@@ -19,93 +19,52 @@ import numpy as np
 
 from . import arrays, linear_algebra
 from .choices import (
+    argmax,
+    argmin,
+    choose,
     clip,
+    compress,
     count_nonzero,
     digitize,
     each,
     entries,
-    first_of,
     interp,
     isclose,
+    isin,
     nan_to_num,
     nonzero,
     piecewise,
+    place,
+    put,
+    putmask,
     refused,
     searchsorted,
     select,
     symbolic,
+    take_along_axis,
+    unravel_index,
     where_,
 )
 from .dtypes import dtype_of, refuse_common, result_type
-from .operators import number_of, rounded
+from .operators import rounded
 from .ordering import argsort, median, quantile, sort
+from .reductions import REDUCTIONS
 from .requirements import require
 from .selected import refresh
 from .symbols import (
     UntraceableError,
-    as_numpy,
     as_python,
     both,
     caller,
-    invert,
     is_finite,
+    is_symbol,
     relation,
+    unary,
 )
-
-
-def _fold(ufunc: np.ufunc, a: Any, axis: Any, keepdims: Any) -> Any:
-    return ufunc.reduce(symbolic(a), axis=axis, keepdims=bool(keepdims))
 
 
 def _all(conditions: Any) -> Any:
     return functools.reduce(both, entries(conditions).ravel().tolist(), True)
-
-
-def _sum(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    a = entries(a)
-    return arrays.sum_from_zero(np.add.reduce(_numbers(a), axis=axis, keepdims=bool(keepdims)))
-
-
-def _numbers(a: np.ndarray) -> np.ndarray:
-    """Conditions converted to 0 and 1."""
-    return np.frompyfunc(lambda x: as_numpy(number_of(x)), 1, 1)(a)
-
-
-def mean(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    a = entries(a)
-    total = symbolic(_sum(a, axis, keepdims))
-    return np.divide(total, float(a.size // max(total.size, 1)))
-
-
-def var(a: Any, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
-    a = symbolic(a)
-    off = a - symbolic(mean(a, axis, True))
-    total = symbolic(_sum(off * off, axis, keepdims))
-    return np.divide(total, float(a.size // max(total.size, 1) - ddof))
-
-
-def std(a: Any, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
-    return np.sqrt(symbolic(var(a, axis, ddof, keepdims)))
-
-
-def average(a: Any, axis: Any = None, weights: Any = None) -> Any:
-    if weights is None:
-        return mean(a, axis)
-    if np.shape(weights) != np.shape(a):
-        refused("np.average can be traced only if the weights have the shape of the array")
-    return np.divide(symbolic(_sum(symbolic(a) * weights, axis)), symbolic(_sum(weights, axis)))
-
-
-def amax(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    return _fold(np.maximum, a, axis, keepdims)
-
-
-def amin(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    return _fold(np.minimum, a, axis, keepdims)
-
-
-def ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    return amax(a, axis, keepdims) - amin(a, axis, keepdims)
 
 
 def sinc(x: Any) -> Any:
@@ -156,10 +115,51 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         if axis is None and not keepdims:
             x = x.ravel()
         return np.sqrt(symbolic(np.square(x).sum(axis=axis, keepdims=keepdims)))
-    if vector and ord in (1, math.inf, -math.inf):
-        ufunc = np.add if ord == 1 else np.maximum if ord > 0 else np.minimum
-        return ufunc.reduce(np.abs(x), axis=axis, keepdims=keepdims)
+    if vector and not isinstance(ord, str) and not is_symbol(ord):
+        size = np.abs(x)
+        if ord == 1:
+            return np.add.reduce(size, axis=axis, keepdims=keepdims)
+        if abs(ord) == math.inf:
+            return _of_norm(ord)(size, axis, keepdims)
+        if ord == 0:
+            return np.sum(np.where(size == 0.0, 0.0, 1.0), axis=axis, keepdims=keepdims)
+        return np.power(symbolic(np.power(size, ord).sum(axis=axis, keepdims=keepdims)), 1.0 / ord)
+    if axis is None and not keepdims and not isinstance(ord, str) and abs(ord) in (1, 2, math.inf):
+        if abs(ord) == 2:
+            return linear_algebra.singular_values(x)[0 if ord > 0 else -1]
+        return _of_norm(ord)(symbolic(np.abs(x).sum(axis=0 if abs(ord) == 1 else 1)))
     return refused(f"np.linalg.norm with ord={ord!r:.20} can not be traced")
+
+
+def _of_norm(ord: float) -> Callable[..., Any]:
+    return np.max if ord > 0 else np.min
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    x = symbolic(x)
+    if np.ndim(axis) or (axis is None and keepdims):
+        refused("np.linalg.vector_norm can be traced along one axis, or of all entries without keepdims")
+    return norm(x.ravel() if axis is None else x, ord, axis, keepdims)
+
+
+def _cumulated(x: Any, axis: Any) -> Any:
+    if axis is None and np.ndim(x) != 1:
+        raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+    return NUMPY[np.cumsum](x, axis)
+
+
+def slogdet(a: Any) -> Any:
+    """Sign and logarithm of a determinant that is neither zero nor beyond the range of floating-point numbers."""
+    d = NUMPY[np.linalg.det](a)
+    size = unary("log", unary("abs", d))
+    require(is_finite(size))
+    return where_(relation("lt", d, 0.0), -1.0, 1.0), size
+
+
+def matrix_rank(A: Any) -> Any:
+    """The full rank; requires that the matrix is far from singular."""
+    linear_algebra.condition_number(A)
+    return np.int64(min(np.shape(A)))
 
 
 def _with_result(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -175,6 +175,7 @@ def _with_result(function: Callable[..., Any]) -> Callable[..., Any]:
     return result
 
 
+_OF_SYMMETRIC = _with_result(linear_algebra.symmetric_eigenvalues)
 JOIN = "join the parts with np.concatenate"
 
 
@@ -187,6 +188,16 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
     if mode == "constant":
         options["constant_values"] = np.asarray(constant_values).astype(dtype_of(array))
     return _code(np.pad)(array, pad_width, mode, **options)
+
+
+def polyfit(x: Any, y: Any, deg: int) -> Any:
+    """The coefficients are linear in y."""
+    if arrays.has_symbols(x) and any(map(is_symbol, entries(x).ravel().tolist())):
+        refused("np.polyfit can be traced only for constant x")
+    x, y = np.asarray(entries(x), float), entries(y)
+    for number in y.ravel().tolist():
+        require(is_finite(number))
+    return np.dot(np.polyfit(x, np.eye(len(x)), deg), y)
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
@@ -221,32 +232,34 @@ NUMPY: dict[Any, Callable[..., Any]] = {
     np.flatnonzero: lambda a: nonzero(entries(a).ravel())[0],
     np.argwhere: lambda a: np.transpose(nonzero(a)),
     np.piecewise: piecewise,
-    np.argmax: first_of(lambda x, best: both(invert(relation("lt", best, x)), relation("eq", x, x))),
-    np.argmin: first_of(lambda x, best: both(invert(relation("lt", x, best)), relation("eq", x, x))),
+    np.argmax: argmax,
+    np.argmin: argmin,
     np.searchsorted: searchsorted,
     np.digitize: digitize,
     np.count_nonzero: count_nonzero,
-    np.sum: _sum,
-    np.prod: lambda a, axis=None, keepdims=False: np.multiply.reduce(
-        _numbers(entries(a)), axis=axis, keepdims=keepdims
-    ),
-    np.mean: mean,
-    np.var: var,
-    np.std: std,
-    np.average: average,
-    np.max: amax,
-    np.min: amin,
-    np.ptp: ptp,
+    **REDUCTIONS,
     np.sort: sort,
     np.argsort: argsort,
     np.copyto: lambda dst, src: dst.__setitem__(..., src),
+    np.place: place,
+    np.putmask: putmask,
+    np.put: put,
+    np.choose: choose,
+    np.compress: compress,
+    np.extract: lambda condition, arr: compress(np.ravel(condition), np.ravel(arr)),
+    np.isin: isin,
+    np.take_along_axis: take_along_axis,
+    np.unravel_index: unravel_index,
+    np.isposinf: lambda x: each(lambda y: relation("eq", y, math.inf), x),
+    np.isneginf: lambda x: each(lambda y: relation("eq", y, -math.inf), x),
+    np.logspace: lambda start, stop, num=50, endpoint=True, base=10.0: np.power(
+        base, symbolic(linspace(start, stop, num, endpoint))
+    ),
     np.median: median,
     np.quantile: quantile,
     np.percentile: lambda a, q, axis=None, method="linear": quantile(a, np.true_divide(q, 100.0), axis, method),
     np.sinc: sinc,
     np.result_type: result_type,
-    np.any: lambda a, axis=None, keepdims=False: _fold(np.logical_or, a, axis, keepdims),
-    np.all: lambda a, axis=None, keepdims=False: _fold(np.logical_and, a, axis, keepdims),
     np.cumsum: lambda a, axis=None: np.add.accumulate(
         entries(a).ravel() if axis is None else entries(a), axis=0 if axis is None else axis
     ),
@@ -265,21 +278,32 @@ NUMPY: dict[Any, Callable[..., Any]] = {
     np.round: lambda a, decimals=0: np.frompyfunc(lambda x: rounded(x, decimals), 1, 1)(entries(a)),
     np.fix: lambda x: np.trunc(entries(x).view(arrays.SymbolArray)),
     np.real: lambda val: entries(val),
+    np.imag: lambda val: np.zeros(np.shape(val)).astype(object),
     np.pad: pad,
     np.ediff1d: ediff1d,
+    np.polyfit: polyfit,
+    np.real_if_close: lambda a: entries(a),
     np.linalg.matrix_power: matrix_power,
     np.linalg.solve: _with_result(linear_algebra.solve),
     np.linalg.inv: _with_result(linear_algebra.inverse),
     np.linalg.pinv: _with_result(linear_algebra.pseudo_inverse),
     np.linalg.cholesky: _with_result(linear_algebra.cholesky),
     np.linalg.lstsq: lambda a, b, rcond=None: linear_algebra.least_squares(a, b, rcond),
-    np.linalg.svd: _with_result(linear_algebra.svd),
+    np.linalg.svd: linear_algebra.svd,
     np.linalg.cond: linear_algebra.condition_number,
-    np.linalg.eigvalsh: _with_result(linear_algebra.symmetric_eigenvalues),
+    np.linalg.eigvalsh: _OF_SYMMETRIC,
     np.linalg.det: _with_result(linear_algebra.determinant),
     np.linalg.norm: norm,
+    np.linalg.slogdet: slogdet,
+    np.linalg.matrix_rank: matrix_rank,
+    np.linalg.eigh: lambda a, UPLO="L": (_OF_SYMMETRIC(a if UPLO == "L" else np.transpose(a)), linear_algebra.VECTORS),
 }
 NUMPY |= {np.around: NUMPY[np.round], np.amax: NUMPY[np.max], np.amin: NUMPY[np.min]}
+for _name, _meaning in {"vector_norm": vector_norm, "matrix_norm": lambda x, /, *, ord="fro": norm(x, ord)}.items():
+    if hasattr(np.linalg, _name):  # from numpy 2 on
+        NUMPY[getattr(np.linalg, _name)] = _meaning
+if hasattr(np, "cumulative_sum"):
+    NUMPY[np.cumulative_sum] = lambda x, /, *, axis=None: _cumulated(x, axis)
 NUMPY[getattr(np, "trapezoid" if hasattr(np, "trapezoid") else "trapz")] = trapezoid
 
 
@@ -296,7 +320,7 @@ fill_diagonal(a,val) inner(a,b,/) outer(a,b) dot(a,b) vdot(a,b,/) kron(a,b) tens
 cross(a,b,axisa=-1,axisb=-1,axisc=-1,axis=None) diff(a,n=1,axis=-1) convolve(a,v,mode="full")
 correlate(a,v,mode="valid") polyval(p,x) meshgrid(*xi,indexing="xy") einsum(*operands,optimize=False)
 iscomplexobj(x) isrealobj(x) resize(a,new_shape)
-apply_along_axis(func1d,axis,arr,*args) apply_over_axes(func,a,axes)
+diagflat(v,k=0) apply_along_axis(func1d,axis,arr,*args) apply_over_axes(func,a,axes)
 rollaxis(a,axis,start=0) vander(x,N=None,increasing=False) linalg.multi_dot(arrays)
 """
 
@@ -333,7 +357,7 @@ class Row:
         self.function, self.name, self.signature, self.meaning = function, name, signature, meaning
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        keywords = {key: x for key, x in kwargs.items() if not _has_no_effect(key, x)}
+        keywords = {key: x for key, x in kwargs.items() if not self._has_no_effect(key, x)}
         try:
             self.signature.bind(*args, **keywords)
         except TypeError as error:
@@ -345,12 +369,20 @@ class Row:
             refresh(args[0])
         return arrays.sum_from_zero(result) if _starts_at_zero(self.function, args) else result
 
+    def _has_no_effect(self, key: str, x: Any) -> bool:
+        """Whether a keyword has no effect, such as `out=None` or a dtype of double."""
+        if key == "casting":
+            return x == "same_kind"
+        if x is None and key in self.signature.parameters:  # np.sort(x, axis=None) sorts all entries
+            return self.signature.parameters[key].default is None
+        return x is None or x is np._NoValue or (key == "dtype" and x in (float, np.float64))
+
     def result(self, x: Any) -> Any:
         """Convert a result to numpy's types, if numpy's function does not return Python's."""
         if self.function in OF_PYTHON:
             return as_python(x)
         several = isinstance(x, tuple)  # of np.where(condition)
-        return arrays.wrapped(symbolic(x) if self.function in (np.where, np.select) and not several else x)
+        return arrays.wrapped(symbolic(x) if self.function in (np.where, np.select, np.choose) and not several else x)
 
 
 def _starts_at_zero(function: Any, args: tuple) -> bool:
@@ -361,15 +393,15 @@ def _starts_at_zero(function: Any, args: tuple) -> bool:
     return function in SUMS and any(map(np.ndim, args)) and not single
 
 
-def _has_no_effect(key: str, x: Any) -> bool:
-    """Whether a keyword has no effect, such as `out=None` or a dtype of double."""
-    if key == "casting":
-        return x == "same_kind"
-    return x is None or x is np._NoValue or (key == "dtype" and x in (float, np.float64))
+def signature_of(meaning: Callable[..., Any]) -> inspect.Signature:
+    """The parameters of an implementation without their types, for messages."""
+    signature = inspect.signature(meaning)
+    parameters = [x.replace(annotation=x.empty) for x in signature.parameters.values()]
+    return signature.replace(parameters=parameters, return_annotation=signature.empty)
 
 
 def _rows() -> dict[Any, Row]:
-    rows = {f: Row(f, arrays.name_of(f), inspect.signature(meaning), meaning) for f, meaning in NUMPY.items()}
+    rows = {f: Row(f, arrays.name_of(f), signature_of(meaning), meaning) for f, meaning in NUMPY.items()}
     for text in NATIVE.split():
         name, parameters = text[:-1].split("(", 1)
         function = operator.attrgetter(name)(np)

@@ -137,15 +137,14 @@ def least_squares(a: Any, b: Any, rcond: Any = None, scalar_residual: bool = Fal
     return x, residuals, np.int32(min(A.shape)), unknown
 
 
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> np.ndarray:
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     """Singular values; the signs of singular vectors depend on the implementation."""
     del full_matrices
-    if compute_uv:
-        raise UntraceableError(
-            f"np.linalg.svd with vectors can not be traced{caller()}, because their signs are arbitrary: for a damped"
-            " inverse write J.T @ np.linalg.inv(J @ J.T + damping**2 * np.eye(m)), for values compute_uv=False"
-        )
-    return singular_values(a)
+    vectors = Unavailable(
+        "singular vectors of np.linalg.svd can not be traced, because their signs are arbitrary",
+        "for a damped inverse write J.T @ np.linalg.inv(J @ J.T + damping**2 * np.eye(m))",
+    )
+    return (vectors, singular_values(a), vectors) if compute_uv else singular_values(a)
 
 
 def singular_values(a: Any) -> np.ndarray:
@@ -176,6 +175,10 @@ def condition_number(x: Any, p: Any = None) -> Any:
     return div(s[0], s[-1])
 
 
+VECTORS = Unavailable(
+    "eigenvectors can not be traced, because their signs and order are arbitrary",
+    "np.linalg.inv, solve and cholesky replace most uses",
+)
 ORTHOGONAL = 1e-13  # largest cosine of the angle between rows after the rotations
 MAX_SINGULAR = 6
 SWEEPS = 7  # of Jacobi rotations, which converge quadratically for up to MAX_EIGEN rows

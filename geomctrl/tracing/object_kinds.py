@@ -32,12 +32,12 @@ LIBRARY = (np.ufunc, np.dtype, type(np.where), re.Pattern, types.GenericAlias, t
            types.ClassMethodDescriptorType, type(vars(abc.ABC)["_abc_impl"]))  # fmt: skip
 
 
-POLYNOMIALS = (np.poly1d, np.polynomial.Polynomial)
+OF_NUMPY = (np.poly1d, np.vectorize)  # classes whose objects consist of their attributes
 
 
 def has_attributes(kind: type) -> bool:
     """Whether objects of a class consist of their attributes: those of users' classes, tables, polynomials."""
-    return is_own_class(kind) or kind.__module__.startswith(TABLES) or kind in POLYNOMIALS
+    return is_own_class(kind) or kind.__module__.startswith((*TABLES, "numpy.polynomial.")) or kind in OF_NUMPY
 
 
 def is_printed(x: Any) -> bool:

@@ -15,11 +15,19 @@ from .requirements import require
 from .symbols import INT64, add, both, invert, is_symbol, relation, where, with_kind
 
 
-def sort(a: Any) -> Any:
+def sort(a: Any, axis: Any = -1, kind: str | None = None) -> Any:
     """Sort along one axis, nan last, by exchanging neighbours."""
-    x = entries(a).tolist()
-    if np.ndim(a) != 1 or len(x) > MAX_SORTED:
-        refused(f"np.sort can be traced only along one axis of at most {MAX_SORTED} numbers")
+    del kind  # equal numbers are equal in any order
+    rows = entries(a).reshape(1, -1) if axis is None else np.moveaxis(entries(a), axis, -1)
+    out = np.empty(rows.shape, object)
+    for k in np.ndindex(rows.shape[:-1]):
+        out[k] = _sorted(rows[k].tolist())
+    return out[0] if axis is None else np.moveaxis(out, -1, axis)
+
+
+def _sorted(x: list[Any]) -> np.ndarray:
+    if len(x) > MAX_SORTED:
+        refused(f"np.sort can be traced only along an axis of at most {MAX_SORTED} numbers")
     for last in range(len(x) - 1, 0, -1):
         for k in range(last):
             a, b = x[k], x[k + 1]

@@ -35,6 +35,7 @@ from .symbols import (
     relation,
     sub,
     unary,
+    where,
     with_kind,
 )
 from .untraceable import LISTED
@@ -60,6 +61,8 @@ def math_on_symbols(name: str) -> Callable[..., Any]:
             require(is_finite(scalar(args[0])))
         elif own and name not in TOTAL and name != "prod":  # Python raises where numpy returns nan or inf
             require(is_finite(result))
+        if isinstance(result, tuple):  # of modf
+            return tuple(with_kind(x, FLOAT) for x in result)
         if isinstance(result, Condition):  # of isnan, isinf, isfinite
             return as_python(result)
         return result if name == "prod" else with_kind(result, INT if name in WHOLE else FLOAT)
@@ -68,7 +71,7 @@ def math_on_symbols(name: str) -> Callable[..., Any]:
 
 
 TOTAL = {"fabs", "copysign", "atan", "atan2", "tanh", "asinh", "cbrt", "degrees", "radians"}  # these never raise
-TOTAL |= {"isnan", "isinf", "isfinite", "isclose", "hypot", "dist"}
+TOTAL |= {"modf", "isnan", "isinf", "isfinite", "isclose", "hypot", "dist"}
 WHOLE = {"floor", "ceil", "trunc"}
 
 
@@ -130,6 +133,13 @@ def _distance(p: Any, q: Any) -> Any:
     return _hypotenuse(*(sub(scalar(a), scalar(b)) for a, b in zip(p, q)))
 
 
+def _parts(x: Any) -> tuple[Any, Any]:
+    """The fractional and the integer part, with the sign of x."""
+    whole = UNARY["trunc"](x)
+    rest = where(UNARY["isinf"](x), 0.0, sub(x, whole))
+    return binary("copysign", rest, x), whole
+
+
 def _hypotenuse(x: Any, *others: Any) -> Any:
     return functools.reduce(lambda a, b: binary("hypot", a, b), others, x) if others else unary("abs", x)
 
@@ -142,6 +152,7 @@ MATH: dict[str, Callable[..., Any]] = {
     "pow": BINARY["power"],
     "remainder": lambda x, y: binary("remainder", x, y),
     "log": _logarithm,
+    "modf": _parts,
     "hypot": _hypotenuse,
     "isclose": _is_close,
     "dist": _distance,

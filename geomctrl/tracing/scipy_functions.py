@@ -7,7 +7,6 @@ use the table, and all others scipy. Interpolation objects are in `tables`, rota
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -17,15 +16,16 @@ from typing import Any
 import numpy as np
 
 from . import arrays, linear_algebra
-from .arrays import SEQUENCES, SymbolArray, has_symbols, row_of
+from .arrays import SEQUENCES, SymbolArray, has_symbols, row_of, sum_from_zero
 from .choices import entries
 from .constant_arrays import ConstantArray, visible
 from .dtypes import dtype_of
-from .functions import NUMPY, Row
+from .functions import NUMPY, Row, signature_of
 from .requirements import on_symbols, require
 from .rotations import SymbolicRotation, of_scipy, rotation_class
-from .symbols import Condition, UntraceableError, caller, is_finite, is_symbol
+from .symbols import Condition, UntraceableError, add, caller, div, is_finite, is_symbol, neg, relation, unary, where
 from .tables import splev
+from .ufuncs import OF_SCIPY
 
 CALLABLES = (FunctionType, MethodType, functools.partial)
 MEMBERS = (FunctionType, BuiltinFunctionType, ModuleType, type, type(np.sum))
@@ -217,6 +217,20 @@ def block_diag(*arrs):
     return out
 
 
+def toeplitz(c, r=None):
+    c = np.ravel(entries(c))
+    r = c if r is None else np.ravel(entries(r))
+    values = [*c[::-1].tolist(), *r[1:].tolist()]
+    return np.array([values[len(c) - 1 - k :][: len(r)] for k in range(len(c))], object)
+
+
+def logsumexp(a, axis=None):
+    a = entries(a).view(SymbolArray)
+    largest = np.max(a, axis=axis, keepdims=True)
+    total = np.log(np.sum(np.exp(a - largest), axis=axis, keepdims=True)) + largest
+    return np.squeeze(total, axis)
+
+
 def lfilter(b, a, x, axis=-1, zi=None):
     """The filter in transposed direct form II along an axis."""
     b, a = (np.atleast_1d(np.asarray(entries(y))) for y in (b, a))
@@ -248,6 +262,25 @@ def sosfilt(sos, x, axis=-1, zi=None):
     return x if zi is None else (x, np.array(memory, object))
 
 
+def _linear(name: str, position: int) -> Callable[..., Any]:
+    """A function that is linear in one signal: the sum of its results for the entries, for constant other arguments."""
+
+    def meaning(*args, **kwargs):
+        module, _, own = name.rpartition(".")
+        function, signal = getattr(sys.modules[module], own), entries(args[position])
+        if signal.ndim != 1 or any(map(depends, [*args[:position], *args[position + 1 :], *kwargs.values()])):
+            raise TypeError("only one signal can depend on the state")
+        results = [function(*args[:position], row, *args[position + 1 :], **kwargs) for row in np.eye(len(signal))]
+        return sum_from_zero(sum(x * y for x, y in zip(signal.tolist(), results)))
+
+    return meaning
+
+
+def _expit(x: Any) -> Any:
+    e = unary("exp", neg(unary("abs", x)))
+    return div(where(relation("lt", x, 0.0), e, 1.0), add(1.0, e))
+
+
 SCIPY: dict[str, Callable[..., Any]] = {
     "scipy.linalg.solve": solve,
     "scipy.linalg.inv": lambda a, overwrite_a=False, check_finite=True: linear_algebra.inverse(a),
@@ -261,11 +294,22 @@ SCIPY: dict[str, Callable[..., Any]] = {
     "scipy.linalg.cho_solve": cho_solve,
     "scipy.linalg.solve_triangular": solve_triangular,
     "scipy.linalg.block_diag": block_diag,
+    "scipy.linalg.toeplitz": toeplitz,
+    "scipy.special.logsumexp": logsumexp,
     "scipy.interpolate.splev": splev,
     "scipy.signal.lfilter": lfilter,
     "scipy.signal.sosfilt": sosfilt,
+    "scipy.signal.savgol_filter": lambda x, window_length, polyorder, deriv=0, delta=1.0, mode="interp": _LINEAR[0](
+        x, window_length, polyorder, deriv, delta, mode=mode
+    ),
+    "scipy.signal.detrend": lambda data, type="linear": _LINEAR[1](data, type=type),
+    "scipy.signal.filtfilt": lambda b, a, x: _LINEAR[2](b, a, x),
 }
-UNCHECKED = ("block_diag", "splev", "lfilter", "sosfilt")
+_LINEAR = [_linear(f"scipy.signal.{name}", k) for name, k in (("savgol_filter", 0), ("detrend", 0), ("filtfilt", 2))]
+UNCHECKED = ("block_diag", "toeplitz", "splev", "lfilter", "sosfilt")
+
+
+OF_SCIPY["expit"] = _expit
 
 
 def _fill_table() -> None:
@@ -275,4 +319,4 @@ def _fill_table() -> None:
         function = getattr(sys.modules.get(module), name, None)
         if function is not None and function not in arrays.ROWS:
             checked = meaning if name in UNCHECKED else _checked(meaning)
-            arrays.ROWS[function] = Row(function, path, inspect.signature(meaning), checked)
+            arrays.ROWS[function] = Row(function, path, signature_of(meaning), checked)

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from .requirements import require
 from .symbols import UntraceableError, caller
 
 
 class Selected(np.lib.mixins.NDArrayOperatorsMixin):
     """The entries of an array where a condition holds, in unknown number.
 
-    Elementwise functions can be traced, and storing the result where the same condition holds.
+    Elementwise functions can be traced, storing the result where the same condition holds, sums and extremes.
     """
 
     def __init__(self, array: np.ndarray, mask: np.ndarray):
@@ -45,10 +46,43 @@ class Selected(np.lib.mixins.NDArrayOperatorsMixin):
             raise UntraceableError(f"entries that different conditions select are combined{caller()}: use np.where")
         return self._array
 
+    def sum(self) -> Any:
+        return np.sum(self._array, where=self._mask)
+
+    def mean(self) -> Any:
+        return np.divide(self.sum(), self.size)
+
+    def max(self) -> Any:
+        return self._extreme(np.max, -np.inf)
+
+    def min(self) -> Any:
+        return self._extreme(np.min, np.inf)
+
+    def any(self) -> Any:
+        return np.any(np.logical_and(self._array, self._mask))
+
+    def all(self) -> Any:
+        return np.all(np.logical_or(self._array, np.logical_not(self._mask)))
+
+    @property
+    def size(self) -> Any:
+        return np.count_nonzero(self._mask)
+
+    def _extreme(self, extreme: Callable[..., Any], initial: float) -> Any:
+        require(np.any(self._mask))  # otherwise numpy raises
+        return extreme(self._array, initial=initial, where=self._mask)
+
+    def __array_function__(self, func, types, args, kwargs):
+        method = REDUCTIONS.get(func)
+        return getattr(self, method)() if method and not kwargs and args == (self,) else _refuse_selected(self)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return _refuse_selected(self)
+
+
+REDUCTIONS = {getattr(np, name): name for name in ("sum", "mean", "max", "min", "any", "all", "size")}
 
 
 def _refuse_selected(self: Any, *_: Any, **__: Any) -> Any:
@@ -58,7 +92,7 @@ def _refuse_selected(self: Any, *_: Any, **__: Any) -> Any:
 
 
 for _name in ("__len__", "__iter__", "__getitem__", "__setitem__", "__array__", "__float__", "__bool__", "__matmul__",
-              "__rmatmul__", "__array_function__"):  # fmt: skip
+              "__rmatmul__"):  # fmt: skip
     setattr(Selected, _name, _refuse_selected)
 
 

@@ -17,12 +17,26 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import SymbolArray, has_symbols, operand, symbol_array
+from .arrays import SymbolArray, has_symbols, holds_symbols, operand, symbol_array, wrapped
 from .choices import entries
+from .entries import as_number
 from .operators import modulo
 from .requirements import require
 from .rotations import SymbolicRotation, choose_quaternion, from_rotvec, of_quaternion
-from .symbols import UntraceableError, both, caller, invert, is_symbol, relation, where
+from .symbols import (
+    WHOLE,
+    Condition,
+    UntraceableError,
+    as_numpy,
+    as_python,
+    both,
+    caller,
+    certain,
+    invert,
+    is_symbol,
+    relation,
+    where,
+)
 
 MAX_CHOICES = 4096  # coefficients times pieces that may be selected
 
@@ -48,11 +62,15 @@ def scipy_on_symbols() -> Iterator[None]:
 
 
 def _either(original: Callable[..., Any], on_symbols: Callable[..., Any]) -> Callable[..., Any]:
-    def call(self: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        asked = has_symbols(x) or any(map(has_symbols, x if isinstance(x, (list, tuple)) else ()))
-        return (on_symbols if asked else original)(self, x, *args, **kwargs)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        asked = any(map(_depends, args if on_symbols is vectorized else args[:1]))
+        return (on_symbols if asked else original)(self, *args, **kwargs)
 
     return call
+
+
+def _depends(x: Any) -> bool:
+    return holds_symbols(x) or any(map(has_symbols, x if isinstance(x, (list, tuple)) else ()))
 
 
 def _polynomials(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
@@ -187,7 +205,31 @@ def slerp(self: Any, times: Any) -> SymbolicRotation:
     return of_quaternion(first) * of_quaternion(from_rotvec([part * x for x in turn]))
 
 
+def vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """The function of np.vectorize called for each entry; numpy casts all results to the type of the first one."""
+    if kwargs or self.excluded or self.signature is not None or self.cache:
+        raise UntraceableError(f"np.vectorize can be traced only for arrays and with otypes=[...]{caller()}")
+    parts = np.broadcast_arrays(*map(entries, args))
+    if not parts[0].size:
+        raise UntraceableError(f"np.vectorize of an empty array can not be traced{caller()}")
+    rows = [[*map(as_number, row)] for row in zip(*(x.ravel().tolist() for x in parts))]
+    dtype = np.dtype(self.otypes[0]) if self.otypes else _type_of(self.pyfunc(*map(as_numpy, rows[0])))
+    out = np.empty(len(rows), object)
+    of_arrays = [isinstance(x, np.ndarray) for x in args]  # numpy gives Python's numbers to the function
+    out[:] = [self.pyfunc(*(as_python(x) if own else x for x, own in zip(row, of_arrays))) for row in rows]
+    return wrapped(out.reshape(parts[0].shape)).astype(dtype)
+
+
+def _type_of(x: Any) -> np.dtype:
+    if isinstance(x, (tuple, list, np.ndarray)):
+        raise UntraceableError(f"np.vectorize can be traced only for functions that return one number{caller()}")
+    if not is_symbol(x) and type(x) is not Condition:
+        return np.asarray(x).dtype
+    return np.dtype(bool if type(x) is Condition else np.int64 if certain(x.kind) in WHOLE else float)
+
+
 CALLED = {
+    "numpy.vectorize": vectorized,
     "scipy.interpolate.RegularGridInterpolator": _on_grid,
     "scipy.interpolate.PPoly": _polynomials,
     "scipy.interpolate.BSpline": _bspline,

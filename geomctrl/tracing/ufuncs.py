@@ -20,6 +20,7 @@ NATIVE = {"matmul", "vecdot", "matvec", "vecmat"}  # numpy computes these from p
 KEYWORDS = {"__call__": set(), "outer": set(), "reduce": {"axis", "keepdims"}, "accumulate": {"axis"}}
 
 
+OF_SCIPY: dict[str, Any] = {}  # elementwise functions by name, filled by `scipy_functions`
 OF_WHOLE = {"add", "subtract", "multiply", "negative", "positive", "absolute", "square", "sign", "maximum", "minimum"}
 OF_WHOLE |= {"fmax", "fmin", "clip", "floor_divide", "remainder", "floor", "ceil", "trunc"}
 FLOATING = {*UNARY, "divide", "arctan2", "hypot", "copysign", "float_power", "heaviside", "less", "less_equal", "equal"}
@@ -47,6 +48,12 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
     name, out = ufunc.__name__, kwargs.pop("out", None)
     if name == "divmod" and method == "__call__" and out is None and not kwargs:
         return np.floor_divide(*inputs), np.remainder(*inputs)
+    if name == "modf" and method == "__call__" and out is None and not kwargs:
+        whole = np.trunc(*inputs)
+        rest = np.where(np.isinf(whole), 0.0, np.subtract(*inputs, whole))
+        return np.copysign(rest, *inputs), np.copysign(whole, *inputs)
+    if method == "__call__" and (mask := kwargs.pop("where", True)) is not True:
+        return _written_where(ufunc, inputs, (out or (None,))[0], mask, kwargs)
     kwargs = {key: x for key, x in kwargs.items() if not _has_no_effect(key, x)}
     unknown = sorted(set(kwargs) - KEYWORDS.get(method, set()))
     if unknown or method not in KEYWORDS:
@@ -68,8 +75,11 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
         function: Any = ufunc
     else:
         python = UNARY.get(name) or BINARY.get(name) or TERNARY.get(name)
+        if not hasattr(np, name):
+            python = OF_SCIPY.get(name) if method == "__call__" else None
         if python is None:
-            raise UntraceableError(f"np.{name} of symbols can not be traced{caller()}: {LISTED}")
+            full = f"np.{name}" if hasattr(np, name) else f"{name} of another library than numpy"
+            raise UntraceableError(f"{full} of symbols can not be traced{caller()}: {LISTED}")
         function = np.frompyfunc(python, ufunc.nin, 1, identity=ufunc.identity)
     if method in ("reduce", "accumulate") and name in ("add", "multiply"):  # numpy reduces booleans as integers
         operands = [operand(np.frompyfunc(number_of, 1, 1)(operands[0])), *operands[1:]]
@@ -98,6 +108,22 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
         )
     target[...] = result
     return target
+
+
+def _written_where(ufunc: np.ufunc, inputs: tuple, out: Any, mask: Any, kwargs: dict[str, Any]) -> Any:
+    """The results where a mask holds, and the former entries of `out` elsewhere."""
+    if out is None:
+        raise UntraceableError(
+            f"np.{ufunc.__name__} with where= leaves the other entries undefined{caller()}: add out=, or write"
+            " np.where(condition, a, b)"
+        )
+    if out.dtype != object:
+        raise UntraceableError(f"symbols are written into an array of numbers{caller()}: create it with np.zeros(n)")
+    if not all(map(is_truth, np.ravel(elements(mask)).tolist())):
+        raise UntraceableError(f"np.{ufunc.__name__} with where= needs an array of bools{caller()}")
+    result = ufunc_on_symbols(ufunc, "__call__", tuple(map(wrapped, map(elements, inputs))), kwargs)
+    out[...] = np.where(wrapped(elements(mask)), result, out)
+    return out
 
 
 def _as_whole(x: Any) -> Any:

@@ -86,6 +86,10 @@ def calling_frame() -> FrameType | None:
     """The innermost frame of a kernel or law."""
     frame = sys._getframe(1)
     packages = tuple(f"{name}." for name in _libraries)
-    while frame is not None and f"{frame.f_globals.get('__name__', '')}.".startswith(packages):
+    while frame is not None and _is_library(frame.f_globals.get("__name__", ""), packages):
         frame = frame.f_back
     return frame
+
+
+def _is_library(module: str, packages: tuple[str, ...]) -> bool:
+    return f"{module}.".startswith(packages) or module.partition(".")[0] in sys.stdlib_module_names - {"__main__"}
