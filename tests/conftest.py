@@ -1,5 +1,6 @@
 """Fixtures of several packages."""
 
+import contextlib
 import functools
 import gc
 import os
@@ -104,6 +105,26 @@ def _let_numba_generate_code_quickly():
     JITCPUCodegen._customize_tm_options = customize
     JITCPUCodegen.magic_tuple = quick_tuple
     _leave_primitives_to_kernels()
+    _compare_flags_quickly()
+    _announce_no_events()
+
+
+def _compare_flags_quickly():
+    """Numba builds two dictionaries of thirty flags for each comparison, a twentieth of a kernel's compilation."""
+    from numba.core.targetconfig import TargetConfig
+
+    defaults = functools.cache(lambda kind: {name: option.default for name, option in kind.options.items()})
+    TargetConfig.values = lambda self: defaults(type(self)) | self._values
+    TargetConfig.__hash__ = lambda self: hash(type(self))  # numba's is that of the flags' names
+
+
+def _announce_no_events():
+    """Numba tells listeners of each pass and lock, which here nobody reads: another twentieth."""
+    from numba.core import event
+
+    silent = contextlib.nullcontext()
+    event.trigger_event = lambda *args, **options: silent
+    event.start_event = event.end_event = lambda *args, **options: None
 
 
 def _leave_primitives_to_kernels():
@@ -247,7 +268,7 @@ def pytest_collection_finish(session):
     global collecting
     collecting = False
     gc.freeze()  # modules and tests stay until the end
-    gc.set_threshold(50_000, 20, 20)  # Python's 700 objects cost a twentieth of the time
+    gc.set_threshold(200_000, 10, 1000)  # Python's 700 objects cost a tenth of the time, whole collections half of it
     gc.enable()
     for module in {item.module for item in session.items}:
         sys.modules.pop(module.__name__, None)
