@@ -34,7 +34,8 @@ def unpack(y, layout, frames, V):
     """Frames [R | p] (n + 1, 12) and body-fixed twists (n + 1, 6) of a state; layout: (its offset in y, is SE(3))."""
     n = len(layout)
     for i in range(n):
-        frames[i, :] = y[layout[i, 0] : layout[i, 0] + 12]
+        for k in range(12):  # elementwise: numba compiles a second of messages for the shapes of slices
+            frames[i, k] = y[layout[i, 0] + k]
         X = twist_at(y, len(y) - 6 * (n - i))
         put(V[i], 0, X.w)
         put(V[i], 3, X.v if layout[i, 1] else rotT(pose_at(frames[i], 0).R, X.v))
@@ -131,7 +132,8 @@ def dexp_inv_bodies(layout, x, y, out):
         k = 6 * i
         X, Y = twist_at(x, k), twist_at(y, k)
         put6(out, k, dexp_inv_se3(X, Y) if layout[i, 1] else dexp_inv_so3xr3(X, Y))
-    out[6 * n :] = y[6 * n :]
+    for k in range(6 * n, len(y)):
+        out[k] = y[k]
 
 
 # --- rows of constraints ---------------------------------------------------------------------------------------------

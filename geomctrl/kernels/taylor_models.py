@@ -249,7 +249,8 @@ def series_many(rows, constants, rates, further, X, order, m, m2, spare, hulls, 
     N = np.zeros((len(rows), order, width))
     R = np.empty((len(rows), 2))
     for i in range(n):
-        coefficients[i, 0] = X[i]
+        for j in range(width):  # elementwise: numba compiles a second of messages for the shapes of slices
+            coefficients[i, 0, j] = X[i, j]
     for k in range(order):
         for z in range(len(rows)):
             op, a, b, e = rows[z, 0], rows[z, 1], rows[z, 2], rows[z, 3]
@@ -277,7 +278,8 @@ def series_many(rows, constants, rates, further, X, order, m, m2, spare, hulls, 
                 err = convolution(N, w, a, b, k, 1, k, True, m, m2)
                 divide(N[z, k], w, err, 1.0 * k, m)
                 if hulls and math.isnan(N[z, k, 0]) and not math.isnan(N[z, 0, 0]):
-                    N[z, k, :] = 0.0  # a root of zero has no derivative
+                    for j in range(width):  # a root of zero has no derivative
+                        N[z, k, j] = 0.0
             if k == 0:
                 set_range(R, rows, z, N[z, 0], N[a, 0, 0])
             if k == 0 and spare <= m and (op == WHERE or op >= SIN) and N[z, 0, ERR] > NEGLIGIBLE * N[z, 0, ALL]:
@@ -288,7 +290,8 @@ def series_many(rows, constants, rates, further, X, order, m, m2, spare, hulls, 
                 w[j] = N[rates[i], k, j]
             divide(coefficients[i, k + 1], w, N[rates[i], k, ERR], k + 1.0, m)
     for i in range(len(further)):
-        values[i] = N[further[i], 0]
+        for j in range(width):
+            values[i, j] = N[further[i], 0, j]
 
 
 @kernel("f8[::1](f8[::1], f8[::1], i8, i8)", strict=True)

@@ -69,7 +69,7 @@ def test_motions_of_the_solved_program_stay_within_the_limit():
     robot = link(20.0)
     law = law_of(robot)
     for x in ([0.9, 0.4], [0.0, 3.0], [0.5, 2.0]):
-        run = gc.simulate(robot, law, np.array(x[:1]), np.array(x[1:]), 1.0, 1e-3, monitors=None)
+        run = gc.simulate(robot, law, np.array(x[:1]), np.array(x[1:]), 0.6, 2e-3, monitors=None)
         h = RATE * (1.0 + EPS - run.q[:, 0]) - run.v[:, 0]
         assert h.min() > 0.0
 
@@ -86,7 +86,7 @@ def test_a_link_that_can_not_hold_its_weight_is_not_proved(effort):
 
 def test_a_barrier_inside_of_the_limits_of_the_program_is_not_proved():
     """The program lets h fall there: h' = -rate^2 0.02 for the largest acceleration that it allows."""
-    assert certified(link(20.0), h=barrier(eps=-0.02)).status == "undecided"
+    assert certified(link(20.0), h=barrier(eps=-0.02), budget=50).status == "undecided"
 
 
 def test_a_wish_far_from_the_limits_may_buy_slack_and_is_not_proved():
@@ -175,7 +175,7 @@ def test_two_links_stay_within_their_limits_with_the_torque_they_have():
 def test_two_links_of_uncertain_inertia_stay_within_a_margin_of_their_limits(share, eps, status):
     robot = link(60.0, 2)
     box = NEAR[0] + [0.0, 0.0, RATE * eps, 0.0], NEAR[1] + [0.0, 0.0, RATE * eps, 0.0]
-    result = testing.certify_barrier(barrier(0, eps), climbing(robot), robot, box, parameters=share, budget=300)
+    result = testing.certify_barrier(barrier(0, eps), climbing(robot), robot, box, parameters=share, budget=60)
     assert result.claims[0].status == status, result
     assert (least_rate(robot, share, eps, box, 200) > 0.0) == (status == "proved")
 
@@ -183,12 +183,9 @@ def test_two_links_of_uncertain_inertia_stay_within_a_margin_of_their_limits(sha
 def test_a_plant_that_is_heavier_than_the_model_of_the_program_is_not_proved():
     robot = link(60.0, 2)
     heavy = robot.with_parameters(1.05 * robot.parameters)
-    for plant, status in ((heavy, "undecided"), (robot, "proved")):
-        assert testing.certify_barrier(barrier(), climbing(robot), plant, NEAR, budget=100).claims[0].status == status
     rubbing = gc.Plant(robot, friction=gc.Friction(0.5, 0.2))
-    assert (
-        testing.certify_barrier(barrier(), climbing(robot), rubbing, NEAR, budget=500).claims[0].status == "undecided"
-    )
+    for plant, status in ((heavy, "undecided"), (rubbing, "undecided"), (robot, "proved")):
+        assert testing.certify_barrier(barrier(), climbing(robot), plant, NEAR, budget=50).claims[0].status == status
 
 
 # --- checked again ------------------------------------------------------------------------------------------------
@@ -319,6 +316,7 @@ def test_the_number_of_confirmed_claims_is_told(proof, tmp_path):
     assert f"confirmed ({result.claims} claims, " in str(result)
 
 
+@pytest.mark.slow
 def test_a_domain_of_all_numbers_ends_in_a_verdict(proof, tmp_path):
     """Enclosures overflow there. The condition h = 0 bounds the joint, so that the claim may well hold on it."""
     pytest.importorskip("flint")
