@@ -186,16 +186,15 @@ def main(
     """--right, --broken: logs of each kind, from the number `first` on; page: write the page of the documentation."""
     warnings.simplefilter("ignore")
     columns = {"right": ("trust", "doubts", "fatal", "refused"), "broken": ("named", "doubted", "noted", "silent")}
-    texts = []
+    tables = {}
     for name, cases, number in (("right", right, n_right), ("broken", broken, n_broken)):
         numbers = range(first, first + number)
         counts, seconds = study(cases, numbers, full)
-        cost = f"Logs {first} to {first + number - 1}, {seconds:.2f} s of processor time each."
-        texts.append(f"{table(counts, columns[name])}\n\n{cost}")
-    print("\n\n".join(texts))
+        tables[name] = table(counts, columns[name])
+        print(f"{tables[name]}\n\nLogs {first} to {first + number - 1}, {seconds:.2f} s of processor time each.\n")
     if page:
         page = PAGE.read_text()
-        for name, text in zip(("right", "broken"), texts):
+        for name, text in tables.items():
             start, end = f"<!-- {name}: written by the study -->", f"<!-- {name}: end -->"
             page = page[: page.index(start) + len(start)] + f"\n\n{text}\n\n" + page[page.index(end) :]
         PAGE.write_text(page)
