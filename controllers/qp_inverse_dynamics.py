@@ -101,8 +101,8 @@ class QPInverseDynamics(ModelBased):
     signal "active" is 1 if a program was solved. With active limits the tracking degrades. Torque limits hold exactly,
     the others up to the effect of sampling.
 
-    Clarabel keeps one program and updates its numbers at each call. The law can not be traced, so that loops run in
-    Python, also in sweeps.
+    Clarabel keeps one program and updates its numbers at each call. By default loops with this law run in Python,
+    also in sweeps.
 
     Examples
     --------
