@@ -91,7 +91,7 @@ class ExternalState:
         self.spaces: dict[int, dict[str, Any]] = {}  # globals of the functions
         self._seen: dict[int, int] = {}
         self.reached: list[Any] = []  # all visited objects; copied functions without their data
-        self._attributes = set[str]()  # names of attributes that the visited code uses
+        self._attributes: set[str] = set()  # names of attributes that the visited code uses
         self.named: list[tuple[Any, str, Any]] = []
         self.held: list[tuple[str, Any, Any, bool]] = []  # name, object, its contents or (if True) its attributes
         self._owners: dict[int, Any] = {}  # classes and modules

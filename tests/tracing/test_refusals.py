@@ -80,8 +80,8 @@ int(x[0]) & 1
 random.random() * x
 copy.copy(ITERATOR)
 """
-LISTED, ITERATOR, LOCK, FILE = [1.0, 2.0, 3.0], itertools.count(), threading.Lock(), io.StringIO()
-RNG = np.random.default_rng(0)
+OBJECTS = {"LISTED": [1.0, 2.0, 3.0], "ITERATOR": itertools.count(), "LOCK": threading.Lock(), "FILE": io.StringIO()}
+OBJECTS |= {"RNG": np.random.default_rng(0)}
 MODULES = [math, os, pickle, random, time, threading, np, scipy, copy]
 WORDS = "write|replace|ask|test|call|use|keep|return|copy|convert|create|give|compute|draw|read|pass|do that"
 ADVICE = re.compile(rf"\b({WORDS})\b|np\.\w+ ")
@@ -90,8 +90,7 @@ ADVICE = re.compile(rf"\b({WORDS})\b|np\.\w+ ")
 @pytest.mark.parametrize("expression", EXPRESSIONS.strip().splitlines())
 def test_a_refusal_has_line_and_advice(expression, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = ("LISTED", "ITERATOR", "LOCK", "FILE", "RNG")
-    space = {m.__name__: m for m in MODULES} | {k: globals()[k] for k in names} | {"np": np, "__name__": "of_a_user"}
+    space = {m.__name__: m for m in MODULES} | OBJECTS | {"np": np, "__name__": "of_a_user"}
     exec(compile(f"def f(x):\n\n    return 1.0 * np.asarray({expression})\n", "of_a_user.py", "exec"), space)
     with pytest.raises(UntraceableError) as error, contextlib.redirect_stdout(io.StringIO()) as printed:
         trace(space["f"], 2)
