@@ -665,7 +665,7 @@ def test_an_array_under_two_names_is_reported_as_such():
         total[:] = 0.9 * total + q
 
     law = Law(total, lambda m, t, q: add(q) or 0.1 * m)
-    with pytest.raises(UntraceableError, match="changes under another name too: copy it"):
+    with pytest.raises(UntraceableError, match=r"changes under another name too, in .*, line \d+: copy it"):
         run(law, True)
 
 
