@@ -36,13 +36,18 @@ def unchanged(f: Callable[..., Any], name: str) -> Iterator[None]:
     except UntraceableError as error:
         raise UntraceableError(f"{name} can not be traced: {error}") from error
     state.begin()
+    error: Exception | None = None
     try:
         yield
+    except Exception as raised:
+        error = raised
     finally:
         place = state.restored()
-        if place:
-            functions = [x for x in state.reached if isinstance(x, (FunctionType, type))]
-            raise UntraceableError(
-                f"{name} can not be traced: {place} changes during a call{line_of_change(place, functions)}; a traced"
-                " function has no memory: pass the value as an argument, and return the new one"
-            )
+    if place:
+        functions = [x for x in state.reached if isinstance(x, (FunctionType, type))]
+        raise UntraceableError(
+            f"{name} can not be traced: {place} changes during a call{line_of_change(place, functions)}; a traced"
+            " function has no memory: pass the value as an argument, and return the new one"
+        ) from error
+    if error is not None:
+        raise error

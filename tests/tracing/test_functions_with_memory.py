@@ -208,3 +208,15 @@ def test_a_function_that_remembers_where_compiled_code_has_no_result_is_refused(
     with pytest.raises(UntraceableError, match="seen changes"):
         trace(f, 2)
     assert not seen
+
+
+def test_an_interrupt_is_not_lost():
+    seen = []
+
+    def f(x):
+        seen.append(1.0)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trace(f, 2)
+    assert not seen
