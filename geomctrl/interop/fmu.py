@@ -220,8 +220,9 @@ def _compiled(folder: Path, name: str, files: Sequence[str], test: Sequence[str]
     done = subprocess.run([program], capture_output=True, text=True)
     if done.returncode:
         raise UntraceableError(
-            "to_fmu: the compiled code differs from Python, because the model draws random numbers, or depends on more"
-            f" than its arguments: {' '.join(done.stdout.split()):.400}"
+            "to_fmu: the compiled code differs from Python. The model draws random numbers, depends on more than its"
+            " arguments, or has a result where C has none, as with an exception that it catches, or np.argsort of equal"
+            f" numbers: {' '.join(done.stdout.split()):.400}"
         )
     return library
 

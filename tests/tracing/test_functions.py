@@ -57,7 +57,14 @@ def test_clip_takes_its_bounds_in_every_form():
 
 
 def test_every_row_of_math_is_tested():
-    assert {*ONE, *TWO, *OF_SEQUENCES} == {name for name in MATH if hasattr(math, name)}
+    assert {*ONE, *TWO, *OF_SEQUENCES, "modf"} == {name for name in MATH if hasattr(math, name)}
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_modf(part):
+    rows = np.array(GRID)[:, None]
+    require_as_python("modf", lambda x: math.modf(x[0])[part], rows)
+    require_same("modf", rows, outputs(lambda x: np.modf(x)[part], rows)[0], in_numpy(lambda x: np.modf(x)[part], rows))
 
 
 @pytest.mark.parametrize("name", sorted(OF_SEQUENCES))
