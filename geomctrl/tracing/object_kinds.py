@@ -30,14 +30,12 @@ FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.Wrappe
 LIBRARY = (np.ufunc, np.dtype, type(np.where), re.Pattern, types.GenericAlias, type(Names.loaded),
            types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodWrapperType,
            types.ClassMethodDescriptorType, type(vars(abc.ABC)["_abc_impl"]))  # fmt: skip
-
-
-OF_NUMPY = (np.poly1d, np.vectorize)  # classes whose objects consist of their attributes
+POLYNOMIALS = (np.poly1d, np.polynomial.Polynomial)
 
 
 def has_attributes(kind: type) -> bool:
     """Whether objects of a class consist of their attributes: those of users' classes, tables, polynomials."""
-    return is_own_class(kind) or kind.__module__.startswith((*TABLES, "numpy.polynomial.")) or kind in OF_NUMPY
+    return is_own_class(kind) or kind.__module__.startswith(TABLES) or kind in POLYNOMIALS
 
 
 def is_printed(x: Any) -> bool:

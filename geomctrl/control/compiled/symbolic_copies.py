@@ -45,7 +45,7 @@ from geomctrl.tracing.containers import (
     underlying,
 )
 from geomctrl.tracing.external_state import line_of_change
-from geomctrl.tracing.object_kinds import LIBRARY, MAX_THINGS, has_attributes
+from geomctrl.tracing.object_kinds import LIBRARY, MAX_THINGS, POLYNOMIALS
 from geomctrl.tracing.patched_numpy import replacement_of
 from geomctrl.tracing.rotations import is_single_rotation, of_quaternion
 from geomctrl.tracing.symbols import UntraceableError, as_numpy, as_python, is_symbol
@@ -382,7 +382,7 @@ class SymbolicCopies:
         if kind.__module__.startswith(TABLES):
             self.signature.append(table_signature(x))  # calls do not change a table of scipy; its numbers are constants
             return self._begin(x, x)
-        if not has_attributes(kind) or issubclass(type(x), (list, dict, set, tuple, np.ndarray)):
+        if not (is_own_class(kind) or kind is np.poly1d) or issubclass(type(x), (list, dict, set, tuple, np.ndarray)):
             return self._unknown(x, path)
         try:
             clone = kind() if kind is types.SimpleNamespace else object.__new__(kind)
