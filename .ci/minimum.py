@@ -1,4 +1,4 @@
-"""Print the dependencies that pyproject.toml declares, at the lowest versions that it allows, for pip."""
+"""Print the dependencies that pyproject.toml declares, at the lowest versions that it allows, as requirements."""
 
 import re
 import tomllib

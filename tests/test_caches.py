@@ -320,6 +320,7 @@ class Place:
         return outcome
 
 
+@pytest.mark.slow
 def test_two_versions_of_the_library_share_a_folder_and_no_file(place):
     """Their sources differ by a comment in the code generator: file names contain a hash of it."""
     tree = Path(__file__).parents[1] / ".ci" / "tree.py"

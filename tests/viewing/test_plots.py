@@ -68,6 +68,7 @@ def test_thirty_joints_fit(tmp_path):
     check_pictures(plots.plot_run(run, tmp_path), tmp_path, set(ALL) - {"estimates"})
 
 
+@pytest.mark.slow
 def test_runs_without_reference_state_and_lyapunov_function_are_drawn(tmp_path):
     class Idle:
         def start(self):
@@ -94,6 +95,7 @@ def test_a_loaded_run_is_drawn_without_its_plant_and_controller(tmp_path):
     check_pictures(plots.plot_run(run, tmp_path / "plots"), tmp_path / "plots", ALL)
 
 
+@pytest.mark.slow
 def test_a_failed_run_is_drawn_as_far_as_it_goes(tmp_path):
     robot = models.two_link()
     law = controllers.ComputedTorque(robot, gc.references.hold(robot, [0.5, 0.5]), kp=1e7, kd=1e5)
