@@ -382,7 +382,7 @@ class SymbolicCopies:
         if kind.__module__.startswith(TABLES):
             self.signature.append(table_signature(x))  # calls do not change a table of scipy; its numbers are constants
             return self._begin(x, x)
-        if not (is_own_class(kind) or kind is np.poly1d) or issubclass(type(x), (list, dict, set, tuple, np.ndarray)):
+        if not (is_own_class(kind) or kind in POLYNOMIALS) or issubclass(type(x), (list, dict, set, tuple, np.ndarray)):
             return self._unknown(x, path)
         try:
             clone = kind() if kind is types.SimpleNamespace else object.__new__(kind)

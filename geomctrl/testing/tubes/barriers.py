@@ -33,6 +33,7 @@ from geomctrl.tracing.proofs.claims import Claim as SavedClaim
 from geomctrl.tracing.proofs.identities import degree_in
 from geomctrl.tracing.proofs.operation_rows import OperationRows
 from geomctrl.tracing.proofs.rechecking import numbered
+from geomctrl.tracing.proofs.substitution import substituted
 from geomctrl.tracing.traces import Trace
 from geomctrl.tracing.untraceable import UntraceableError
 
@@ -44,6 +45,8 @@ from .tube import pair_of
 
 HELD_COMMAND = "with a held command and without delay"
 TIME_INPUT = TIME, 0
+MEAN_RATE = 13  # array of the graph: the means of the rates since the sample, in a saved proof
+MAX_HOLD_SHARE = 0.999  # of control_dt times the rate nu with which h may fall during a sample
 SEGMENTS, BISECTIONS = 4096, 50  # on which zeros of h are sought for a counterexample
 NEAR_ZERO = 1e-7  # of h, and of the box around a counterexample
 JUMPING = {"where", "sign", "copysign", "floor", "ceil", "rint", "trunc", "fmod", "mod"}  # operations that may jump
@@ -269,7 +272,7 @@ class BarrierProblem:
         inputs = [*e.inputs[:-1], *((HELD, k) for k in range(commands)), TIME_INPUT]
         rates = [*e.held_rates, *[0.0] * (resting + commands), 1.0]
         rows = OperationRows(e.loop.graph, inputs, rates, e.constants, e.good)
-        rate = e.loop.along(e.signal, [*e.held_rates, *[0.0] * (e.n - n), 0.0], pace=0.0)
+        self.held_rate = rate = e.loop.along(e.signal, [*e.held_rates, *[0.0] * (e.n - n), 0.0], pace=0.0)
         return Dynamics(rows, n), e.rows(e.command, inputs), e.rows([e.signal, rate], inputs)
 
     def statements(self, level: float | None = None) -> dict[str, Divisible]:
@@ -312,26 +315,56 @@ class BarrierProblem:
 
     def saved(self, claims: list[Claim]) -> list[dict[str, Any]]:
         """The proved inequalities in the format of `testing.recheck`: h' > 0 where h = 0, that a program is solvable,
-        and h < 0 on each face of the box; empty with a held command.
+        and h < 0 on each face of the box.
         """
-        if self.control_dt is not None or any(claim.status != PROVED or claim.outcome is None for claim in claims):
+        *needed, boundary = claims if len(claims) == 2 + self.is_program else [*claims, None]
+        if any(claim.status != PROVED or claim.outcome is None for claim in needed):
             return []
         h = self.equations.signal
         limits, feasible = self.equations.loop.extra.get("program", ([], []))
         zero = [h, -h]
-        saved = [self._saved([-self.rate, *zero, *(-x for x in limits)], claims[0], 0)]
+        if self.control_dt is None:
+            saved = [self._saved([-self.rate, *zero, *(-x for x in limits)], claims[0], 0)]
+        else:
+            saved = [self._saved_sample(claims[0])]
         saved += [self._saved([-x, *zero], claims[1], 0) for x in feasible]
-        if len(claims) == 2 + self.is_program:
-            saved += [self._saved([h], claims[-1], k) for k in range(len(claims[-1].task.starts[0]))]
+        if boundary is not None and boundary.status == PROVED:
+            saved += [self._saved([h], boundary, k) for k in range(len(boundary.task.starts[0]))]
         return saved
 
-    def _saved(self, ends: list[Any], claim: Claim, start: int) -> dict[str, Any]:
-        """The claim that the first of the ends is negative where the others are not positive, on one of its starts."""
-        e, graph, good = self.equations, self.equations.loop.graph, self.equations.good
-        outputs = [graph.operand(where(good[0], x, np.nan) if good else x) for x in ends]
+    def _saved_sample(self, claim: Claim) -> dict[str, Any]:
+        """The claim that h' + nu h0 > 0 where h0 >= 0, for all times of a sample and means r of the rates before them.
+
+        nu control_dt < 1, and the states are those at the sample plus t r.
+        """
+        e, graph = self.equations, self.equations.loop.graph
+        moving = e.held_rates
+        means = [graph.load(MEAN_RATE, k) for k in range(len(moving))]
+        time = graph.load(*TIME_INPUT)
+        new = {graph.load(HELD, k).index: x for k, x in enumerate(e.command)}
+        motion = {graph.load(*e.inputs[k]).index: graph.load(*e.inputs[k]) + time * r for k, r in enumerate(means)}
+        rate, *rates = substituted(graph, [self.held_rate, *moving], new | motion)
+        h, later = e.signal, substituted(graph, e.good, motion)
+        f = -(rate + MAX_HOLD_SHARE / self.control_dt * h)
+        inputs = [*e.inputs[:-1], TIME_INPUT, *((MEAN_RATE, k) for k in range(len(moving)))]
+        return self._saved([f, -h, *rates], claim, 0, [*e.good, *later], inputs, len(moving))
+
+    def _saved(
+        self, ends: list[Any], claim: Claim, start: int, good: list[Any] | None = None,
+        inputs: list[Any] | None = None, rates: int = 0,
+    ) -> dict[str, Any]:  # fmt: skip
+        """The claim that the first of the ends is negative where the others are not positive, on one of its starts.
+
+        good: conditions under which the ends exist. rates: the number of the last ends, which are rates of a motion.
+        """
+        e, graph = self.equations, self.equations.loop.graph
+        for condition in e.good if good is None else good:
+            ends = [where(condition, x, np.nan) for x in ends]
+        outputs = [graph.operand(x) for x in ends]
         trace = Trace(graph, (), tuple(outputs), (len(outputs),), None)
         a, b = (x[start] for x in claim.task.starts)
-        saved = saved_claim(SavedClaim(trace, a, b, tuple(e.inputs[:-1]), e.loop.numbers, True))
+        coordinates = tuple(e.inputs[:-1] if inputs is None else inputs)
+        saved = saved_claim(SavedClaim(trace, a, b, coordinates, e.loop.numbers, True), rates, self.control_dt or 0.0)
         if claim.outcome is None or claim.outcome.leaves is None:
             return saved
         lo, hi, _ = claim.outcome.leaves
@@ -387,7 +420,7 @@ class BarrierProblem:
         b, slope = layout.polynomial(h)[0], layout.polynomial(rate)[0]
         with np.errstate(all="ignore"):  # of tiny and huge numbers
             nu = -(b @ slope) / (b @ b)
-            largest = 0.999 / self.control_dt if held else np.inf
+            largest = MAX_HOLD_SHARE / self.control_dt if held else np.inf
             for factor in (np.clip(nu, 0.0, largest), largest) if held else (nu,):
                 if not np.isfinite(factor):
                     continue

@@ -146,8 +146,11 @@ class Certificate:
         return {"claims": 1, **saved_claim(self.claim), **dict(zip(("lo", "hi", "how"), self.settled))}
 
 
-def saved_claim(claim: Claim) -> dict[str, Any]:
-    """A claim as arrays: nodes of the code, operands first, and the domain."""
+def saved_claim(claim: Claim, rates: int = 0, duration: float = 0.0) -> dict[str, Any]:
+    """A claim as arrays: nodes of the code, operands first, and the domain.
+
+    rates: of a claim about motions, the number of the last outputs, which are rates; see `rechecking.Motion`.
+    """
     trace = claim.trace
     needed = trace.graph.needed(trace.ends)
     row = {index: k for k, index in enumerate(needed)}
@@ -158,15 +161,19 @@ def saved_claim(claim: Claim) -> dict[str, Any]:
             nodes.append([op, float.hex(rest[0]) if isinstance(rest[0], float) else rest[0]])
         else:
             nodes.append([op, *(rest if op == "load" else [row[k] for k in rest])])
+    outputs = [row[index] for index in trace.outputs]
+    cut = len(outputs) - rates
+    motion = {"rates": outputs[cut:], "duration": float.hex(duration)} if rates else {}
     text = json.dumps(
         {
             "format": FORMAT,
             "geomctrl": version("geomctrl"),
             "nodes": nodes,
-            "outputs": [row[index] for index in trace.outputs],
+            "outputs": outputs[:cut],
             "flag": None if trace.flag is None else row[trace.flag],
             "coordinates": claim.coordinates,
             "strict": claim.strict,
+            **motion,
         }
     )
     return {"claim": text, "numbers": claim.numbers, "domain": np.stack([claim.lo, claim.hi])}

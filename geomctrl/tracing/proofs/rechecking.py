@@ -3,6 +3,9 @@
 A file has one claim or several. The check compares the ends of boxes exactly, to see that they cover the domain. For
 every box it checks with the saved code of f that f is not positive, or that a constraint is violated on the whole box.
 A box may be divided further.
+
+A claim about motions is one about f(x, t, r) for all times t up to a duration, and all r that are means of the rates
+over the time before: the state is x + t r. `Motion` encloses r by the theorem of Picard and Lindeloef.
 """
 
 from __future__ import annotations
@@ -25,11 +28,12 @@ from geomctrl.arguments import path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.files import read_arrays
 
-from .saved_code import Code
+from .saved_code import Code, are_indices
 from .second_order import Expansions
 
 EVALUATIONS = 4000  # largest number per box
 LARGEST_FACTOR = 1e9  # of a constraint
+MAX_ITERATIONS = 12  # of bounds of the rates of a motion
 FIELDS = {"claim", "numbers", "domain", "lo", "hi"}  # the arrays of a claim
 NAME = re.compile(r"claim([1-9][0-9]{0,8})_(\w+)")  # of an array of a further claim
 OTHERS = re.compile(r"claims|words|how|[0-9]+_(left_)?(lo|hi)")  # arrays for another use
@@ -56,8 +60,55 @@ class Recheck:
     __repr__ = __str__
 
 
+@dataclass(frozen=True)
+class Motion:
+    """The rates of a motion: operations of a code, whose last coordinates are t, then the means r of these rates."""
+
+    rates: list[int]
+    duration: float
+
+    def box(self, code: Code, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """A box of x and t with bounds of r; None if no bounds are shown to hold.
+
+        If all rates are inside of R for all times and r in R, the mean of the rates can not leave R.
+        """
+        a = b = np.zeros(len(self.rates))
+        until = [*zip(lo[:-1].tolist(), hi[:-1].tolist()), (0.0, 0.0)]
+        for _ in range(MAX_ITERATIONS):
+            ends = [*until, *zip(a.tolist(), b.tolist())]
+            if not np.isfinite(ends).all():
+                return None
+            values, _ = code.forward([code.arithmetic.interval(*x) for x in ends])
+            rates = [values[k] for k in self.rates]
+            if None in rates or (code.flag is not None and values[code.flag] is not True):
+                return None
+            below, above = _rounded(code, rates)
+            if until[-1][1] and all(r[0] > x and r[1] < y for r, x, y in zip(rates, a.tolist(), b.tolist())):
+                return np.append(lo, below), np.append(hi, above)
+            first = not until[-1][1]
+            until[-1] = 0.0, float(hi[-1])
+            a, b = (below, above) if first else (np.minimum(a, below), np.maximum(b, above))
+            margin = 0.1 * (b - a) + 1e-12 * np.maximum(np.abs(a), np.abs(b)) + 1e-300
+            a, b = a - margin, b + margin
+        return None
+
+
+def _rounded(code: Code, ends: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Floating-point numbers below and above intervals."""
+    below, above = (np.array([float(x[k].mid()) for x in ends]) for k in (0, 1))
+    for k, x in enumerate(ends):
+        while below[k] > -np.inf and not code.arithmetic.arb(below[k]) <= x[0]:
+            below[k] = np.nextafter(below[k] - 1e-16 * abs(below[k]), -np.inf)
+        while above[k] < np.inf and not code.arithmetic.arb(above[k]) >= x[1]:
+            above[k] = np.nextafter(above[k] + 1e-16 * abs(above[k]), np.inf)
+    return below, above
+
+
 class Proof:
-    """A saved proof: the code of the claim, its domain, and the boxes (k, n) that should cover it."""
+    """A saved proof: the code of the claim, its domain, and the boxes (k, n) that should cover it.
+
+    Of a claim about motions, domain and boxes have the time as a further side.
+    """
 
     def __init__(self, arrays: Any):
         said = json.loads(str(arrays["claim"]), object_pairs_hook=_without_repetition)
@@ -68,11 +119,28 @@ class Proof:
         self.strict = said["strict"]
         numbers, self.domain, self.lo, self.hi = (_floats(arrays, name) for name in ("numbers", "domain", "lo", "hi"))
         self.code = Code(said, numbers.ravel())
-        n = self.code.n
+        self.motion, n = _motion(said, self.code), self.code.n
+        if self.motion is not None:
+            n -= 1 + len(self.motion.rates)
         if self.domain.shape != (2, n) or self.lo.shape != self.hi.shape or self.lo.shape[1:] != (n,):
             raise ValueError(f"boxes {self.lo.shape}, {self.hi.shape} of a domain {self.domain.shape}")
         if not (self.domain[0] <= self.domain[1]).all():
             raise ValueError("an empty domain")
+        if self.motion is not None:
+            self.lo, self.hi = (np.insert(x, n, y, 1) for x, y in ((self.lo, 0.0), (self.hi, self.motion.duration)))
+            self.domain = np.insert(self.domain, n, [0.0, self.motion.duration], 1)
+        loads = {self.code.column.get(tuple(place)) for op, *place in self.code.nodes if op == "load"}
+        self.used = np.isin(np.arange(self.domain.shape[1]), [k for k in loads if k is not None])
+
+
+def _motion(said: dict[str, Any], code: Code) -> Motion | None:
+    """The rates of a claim about motions, or None."""
+    if "rates" not in said and "duration" not in said:
+        return None
+    rates, duration = said["rates"], float.fromhex(said["duration"])
+    if not (are_indices(rates, len(code.nodes)) and 0 < len(rates) < code.n - 1 and 0.0 < duration < np.inf):
+        raise ValueError(f"rates, duration: expected operations and seconds, got {rates!s:.40}, {duration:g}")
+    return Motion(rates, duration)
 
 
 def check(proof: Any, *, processes: int = 1, progress: Callable[[float], Any] = lambda fraction: None) -> Recheck:
@@ -109,6 +177,8 @@ def numbered(claims: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def claims_of(arrays: dict[str, Any]) -> list[dict[str, Any]]:
     """The arrays of the claims of a file; see `numbered`. Raises ValueError if one is missing or left over."""
     count = np.asarray(arrays.get("claims", 0))
+    if not count.ndim and count == 0:
+        raise ValueError("an undecided certificate, or one whose inequality only `recheck_lyapunov` can derive")
     if count.dtype.kind != "i" or count.ndim or not 1 <= count <= len(arrays):
         raise ValueError(f"claims: expected their number, got {count!s:.20}")
     claims: list[dict[str, Any]] = [{} for _ in range(int(count))]
@@ -268,9 +338,15 @@ def _settled(proof: Proof, box: int) -> tuple[bool, int]:
 
 def _decided(proof: Proof, lo: np.ndarray, hi: np.ndarray) -> tuple[bool, int]:
     """(Whether the box is settled, otherwise the coordinate to divide)."""
-    code = proof.code
+    code, sides = proof.code, len(lo)
+    shares = (hi - lo) / np.maximum(proof.domain[1] - proof.domain[0], 1e-300)
+    widest = int(np.argmax(np.where(proof.used, shares, 0.0)))
+    if proof.motion is not None:
+        box = proof.motion.box(code, lo, hi)
+        if box is None:
+            return False, widest
+        lo, hi = box
     values, smooth = code.forward([code.arithmetic.interval(a, b) for a, b in zip(lo.tolist(), hi.tolist())])
-    widest = int(np.argmax((hi - lo) / np.maximum(proof.domain[1] - proof.domain[0], 1e-300)))
     if code.flag is not None and values[code.flag] is not True:
         return False, widest
     f, *constraints = code.outputs
@@ -278,17 +354,33 @@ def _decided(proof: Proof, lo: np.ndarray, hi: np.ndarray) -> tuple[bool, int]:
         return True, widest
     if values[f] is not None and _not_positive(proof, values[f][1]):
         return True, widest
-    decided = _by_expansions(proof, Expansions(code, values, lo, hi)) if constraints else None
+    decided = _by_expansions(proof, Expansions(code, values, lo, hi), sides) if constraints else None
     slopes = _slopes(code, f, values, smooth) if decided is None else None
     if slopes is not None:
         if _not_positive(proof, _mean_value(code, f, slopes, lo, hi)):
             return True, widest
-        widest = int(np.argmax([float(max(abs(s[0]), abs(s[1])).mid()) * w for s, w in zip(slopes, hi - lo)]))
+        widest = int(np.argmax([float(max(abs(s[0]), abs(s[1])).mid()) * w for s, w in zip(slopes[:sides], hi - lo)]))
+    elif decided is None:
+        widest = _most_effective(proof, lo, hi, np.where(proof.used, shares, 0.0))
     return decided or (False, widest)
 
 
-def _by_expansions(proof: Proof, expansions: Expansions) -> tuple[bool, int] | None:
-    """The same by second-order bounds, also of f less a multiple of a constraint; None if there are none."""
+def _most_effective(proof: Proof, lo: np.ndarray, hi: np.ndarray, shares: np.ndarray) -> int:
+    """The side without which the upper bound of f is smallest, of several such sides the widest one."""
+    code, bounds = proof.code, np.full(len(shares), np.inf)
+    box = [code.arithmetic.interval(a, b) for a, b in zip(lo.tolist(), hi.tolist())]
+    for k in np.flatnonzero(shares):
+        middle = code.arithmetic.point(0.5 * lo[k] + 0.5 * hi[k])
+        value = code.forward([*box[:k], middle, *box[k + 1 :]])[0][code.outputs[0]]
+        bounds[k] = np.inf if value is None else float(value[1].mid())
+    return int(np.lexsort((-shares, bounds))[0])
+
+
+def _by_expansions(proof: Proof, expansions: Expansions, sides: int) -> tuple[bool, int] | None:
+    """The same by second-order bounds, also of f less a multiple of a constraint; None if there are none.
+
+    sides: the number of coordinates that may be divided, the first ones.
+    """
     f, *constraints = proof.code.outputs
     bound, along_f = expansions.upper([(f, 1.0)]), expansions.slopes(f)
     if bound is None or along_f is None:
@@ -304,7 +396,7 @@ def _by_expansions(proof: Proof, expansions: Expansions) -> tuple[bool, int] | N
         factors = _factors(expansions, along_f, constraints)
         both = expansions.upper([(f, 1.0), *((g, -x) for g, x in factors if x > 0.0)])
         bound = both if both is not None and both[0] < bound[0] else bound
-    return _not_positive(proof, bound[0]), int(np.argmax(bound[1]))
+    return _not_positive(proof, bound[0]), int(np.argmax(bound[1][:sides]))
 
 
 def _factors(expansions: Expansions, along_f: np.ndarray, constraints: list[int]) -> list[tuple[int, float]]:

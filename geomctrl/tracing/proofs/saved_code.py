@@ -29,7 +29,7 @@ class Code:
         for index, node in enumerate(self.nodes):
             self._require_valid(index, *node)
         ends = self.outputs if self.flag is None else [*self.outputs, self.flag]
-        if not (self.outputs and _are_indices(ends, len(self.nodes))):
+        if not (self.outputs and are_indices(ends, len(self.nodes))):
             raise ValueError(f"outputs, flag: expected indices of {len(self.nodes)} operations, got {ends!s:.40}")
         self.powers: dict[int, tuple[int, int]] = {}  # repeated products of a number with itself: base and exponent
         for index, (op, *rest) in enumerate(self.nodes):
@@ -53,9 +53,9 @@ class Code:
                 except (TypeError, ValueError, OverflowError):
                     raise ValueError(f"operation {index}: expected a number, got {rest[0]!r:.30}") from None
         elif op == "load":
-            if not (rest in self.column or (rest[:-1] == (0,) and _are_indices(rest[1:], len(self.numbers)))):
+            if not (rest in self.column or (rest[:-1] == (0,) and are_indices(rest[1:], len(self.numbers)))):
                 raise ValueError(f"operation {index}: no input {rest}")
-        elif not (_are_indices(rest, len(self.nodes)) and max(rest, default=0) < index):
+        elif not (are_indices(rest, len(self.nodes)) and max(rest, default=0) < index):
             raise ValueError(f"operation {index} depends on a later one, or on none: {rest!s:.40}")
 
     def forward(self, box: Sequence[Ends]) -> tuple[list[Any], list[bool]]:
@@ -246,7 +246,7 @@ class Code:
         )
 
 
-def _are_indices(xs: Sequence[Any], count: int) -> bool:
+def are_indices(xs: Sequence[Any], count: int) -> bool:
     return all(type(x) is int and 0 <= x < count for x in xs)
 
 
