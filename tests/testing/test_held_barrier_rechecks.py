@@ -65,7 +65,7 @@ def largest_value(dt, points=400):
     return worst
 
 
-@pytest.mark.parametrize("dt", [0.02, 0.1, 0.7, 1.0])
+@pytest.mark.parametrize("dt", [pytest.param(0.02, marks=pytest.mark.slow), 0.1, 0.7, 1.0])
 def test_only_claims_that_hold_for_the_exact_motion_are_confirmed(dt):
     """The boxes are no proof: `recheck` decides each itself."""
     result = checked(claim_on_a_grid(BarrierProblem(ellipse, law, SLIDER, BOX, 0.0, dt), 4))
@@ -140,6 +140,16 @@ def leaves(robot, law, h, box, dt, samples, rng):
         if min(h(0.0, s[:1], s[1:], None, robot) for s in y) < -1e-8:
             return True
     return False
+
+
+@pytest.mark.parametrize(("start", "kept"), [(1.2, True), (0.5, False)])
+def test_a_wall_is_reached_within_a_sample_only_from_near_it(start, kept):
+    """Without torque a body at up to 1 m/s is at q - t: from q >= start dt it stays above zero if start > 1."""
+    dt = 0.1
+    box = np.array([start * dt, -1.0]), np.array([1.0, -0.9])
+    rest = gc.Command(np.zeros(1))
+    problem = BarrierProblem(lambda t, q, v, z, plant: q[0], lambda t, q, v, z: rest, SLIDER, box, 0.0, dt)
+    assert bool(checked(claim_on_a_grid(problem, 2))) == kept
 
 
 @pytest.mark.slow
