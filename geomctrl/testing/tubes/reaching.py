@@ -33,6 +33,8 @@ MAX_TIME = 1e4  # s
 FIRST_STEP = 2.0**-4  # s, at most
 MAX_SAMPLE_COUNT = 1e6
 ORDER = 8  # of the Taylor series in time
+LARGEST_REST = 1.0  # of a part that may be divided: half width that is no polynomial, relative to the polynomial
+NARROWING_SHARE = 0.25  # of the budget within which such parts are divided, even if they can be enclosed
 
 Part = tuple[np.ndarray, np.ndarray]  # lower and upper bounds
 
@@ -189,7 +191,8 @@ class _Pieces:
         try:
             while waiting:
                 parts = waiting[-1:] if self.budget.executor is None else waiting[:]
-                for k, answer in self._enclosed(parts):
+                is_narrowed = len(done) + len(waiting) <= NARROWING_SHARE * self.budget.boxes
+                for k, answer in self._enclosed(parts, LARGEST_REST if is_narrowed else np.inf):
                     if answer is None:
                         self.out_of_time = True
                         break
@@ -208,26 +211,28 @@ class _Pieces:
             self.interrupted = True
         return [*done, *(Piece(lo, hi, _enclosure(self.dynamics, lo, hi).layout) for lo, hi in waiting)]
 
-    def _enclosed(self, parts: list[Part]) -> Iterable[tuple[int, tuple[Piece, int | None] | None]]:
+    def _enclosed(
+        self, parts: list[Part], largest_rest: float
+    ) -> Iterable[tuple[int, tuple[Piece, int | None] | None]]:
         left = self.end - time.perf_counter()
         if self.budget.executor is not None:
             e = self.equations
             request = pickled_request((e.controller, e.plant, e.uncertain, None, False, e.control_dt))
-            arguments = [(request, *part, self.t_end, left) for part in parts]
+            arguments = [(request, *part, self.t_end, largest_rest, left) for part in parts]
             return spread(self.budget.executor, enclosed_there, arguments)
         share, first = self.share(parts[0]), self.share_done
 
         def report(fraction: float) -> None:
             self.show(first + share * fraction)
 
-        return [(0, _enclosed_piece(self.dynamics, *parts[0], self.t_end, left, report))]
+        return [(0, _enclosed_piece(self.dynamics, *parts[0], self.t_end, largest_rest, left, report))]
 
 
 def enclosed_there(
-    request: bytes, lo: np.ndarray, hi: np.ndarray, t_end: float, seconds: float
+    request: bytes, lo: np.ndarray, hi: np.ndarray, t_end: float, largest_rest: float, seconds: float
 ) -> tuple[Piece, int | None] | None:
     """`_enclosed_piece` in another process."""
-    return _enclosed_piece(_dynamics(request), lo, hi, t_end, seconds, lambda fraction: None)
+    return _enclosed_piece(_dynamics(request), lo, hi, t_end, largest_rest, seconds, lambda fraction: None)
 
 
 class _OutOfTime(Exception):
@@ -241,11 +246,12 @@ def _dynamics(request: bytes) -> Dynamics:
 
 @np.errstate(all="ignore")  # steps with infinite bounds are not taken
 def _enclosed_piece(
-    dynamics: Dynamics, lo: np.ndarray, hi: np.ndarray, t_end: float, seconds: float, report: Callable[[float], Any]
-) -> tuple[Piece, int | None] | None:
+    dynamics: Dynamics, lo: np.ndarray, hi: np.ndarray, t_end: float, largest_rest: float, seconds: float,
+    report: Callable[[float], Any],
+) -> tuple[Piece, int | None] | None:  # fmt: skip
     """(The enclosure from a part of the box; if it does not reach the end, the side along which to divide the part).
 
-    None if that takes longer than so many seconds.
+    None if that takes longer than so many seconds. largest_rest: see `Enclosure`.
     """
     end = time.perf_counter() + seconds
 
@@ -255,6 +261,7 @@ def _enclosed_piece(
         report(fraction)
 
     enclosure = _enclosure(dynamics, lo, hi)
+    enclosure.largest_rest = largest_rest if (hi > lo).any() else np.inf
     dt = dynamics.control_dt
     if dt is None:
         first = min(FIRST_STEP, 2.0 ** np.floor(np.log2(t_end)))

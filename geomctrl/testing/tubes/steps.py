@@ -37,7 +37,7 @@ MAX_SPARE = 256  # symbols of errors within a law
 INFLATION = 1.2  # of the a priori enclosure per iteration
 MIN_STEP_RATIO = 2.0**-16  # shortest step relative to the duration
 MAX_GROWTH = 1e3  # of the widths, relative to the initial ones and to 1: the enclosure has blown up
-NEGLIGIBLE = 1e-3  # error of a step without Taylor series, relative to the widths
+NEGLIGIBLE = 1e-3  # error of a step without Taylor series, relative to the widths; half width relative to the numbers
 MAX_HALVED_STEP_ERROR = 0.8  # error of two half steps relative to that of one step
 STEP_TOLERANCE = 1e-4  # remainder of a step relative to the widths of the set, per step
 
@@ -194,13 +194,18 @@ def sample_times(control_dt: float | None, end: float) -> np.ndarray:
 
 
 class Enclosure:
-    """The set of states of all solutions from a box, at the current time; `advance` moves it to a later time."""
+    """The set of states of all solutions from a box, at the current time; `advance` moves it to a later time.
+
+    `largest_rest`: half width of what is not known as a polynomial of the initial state, relative to the largest half
+    width of the polynomial so far, above which `advance` ends. Default: none.
+    """
 
     def __init__(self, dynamics: Dynamics, lo: np.ndarray, hi: np.ndarray, order: int, recent: int = SYMBOL_STEPS):
         self.dynamics, self.order, self.t = dynamics, order, 0.0
         self.layout = Layout(int((hi[:-1] > lo[:-1]).sum()), dynamics.moving, recent)
         self.X = self.layout.box(lo, hi)
         self.scale = np.maximum(0.5 * (hi - lo)[: dynamics.moving], 0.0)
+        self.width, self.largest_rest = self.scale, np.inf
 
     def hold(self, law: OperationRows, states: slice, as_symbols: bool = False) -> bool:
         """Set states to the values of a law at the current states, with new symbols for errors; False if undefined."""
@@ -253,19 +258,25 @@ class Enclosure:
                     if step < shortest:
                         return segments, step
             X, E, error = result
+            if not self._is_bounded(X):
+                return segments, step  # at the time before the step, so that no time is left out
             start, self.t, self.X = self.t, self.t + h if h < end - self.t else end, X
             self.X[-1, 0] = self.t
-            if not self._is_bounded():
-                return segments, step
             segments.append(Segment(start, self.t, E, *bounds(X)))
             report(self.t / end)
             if error < 2.0 ** -(self.order + 2) and h == step and self.t % (2.0 * step) == 0.0:
                 step *= 2.0
         return segments, step
 
-    def _is_bounded(self) -> bool:
-        widths = self.X[: self.dynamics.moving, ALL]
-        return bool((widths <= MAX_GROWTH * max(1.0, float(self.scale.max(initial=0.0)))).all())
+    def _is_bounded(self, X: np.ndarray) -> bool:
+        """Whether a set X is narrow enough to continue from; updates `width`."""
+        X, layout = X[: self.dynamics.moving], self.layout
+        rest = np.abs(X[:, layout.remnants]).sum(1) + X[:, ERR]
+        self.width = np.maximum(self.width, X[:, ALL] - rest)
+        least = NEGLIGIBLE * np.maximum(1.0, np.abs(X[:, 0]))
+        if (rest > self.largest_rest * np.maximum(self.width, least)).any():
+            return False
+        return bool((X[:, ALL] <= MAX_GROWTH * max(1.0, float(self.scale.max(initial=0.0)))).all())
 
     def _series(self) -> tuple[np.ndarray, bool]:
         """Taylor coefficients of the current set, and whether they are those of a smooth function."""
