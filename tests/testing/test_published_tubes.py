@@ -8,11 +8,12 @@ and Wang, IEEE TAC 45 (2000).
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from studies import arch_comp
+from studies import arch_comp, neural_loops
 from testing import tube_battery
 
 from geomctrl import testing
-from geomctrl.testing.tubes import steps
+from geomctrl.testing.tubes import reaching, steps
+from geomctrl.testing.tubes.equations import LoopEquations
 from geomctrl.tracing.symbols import unary
 
 
@@ -98,3 +99,61 @@ def test_all_motions_of_the_robot_arm_are_enclosed_until_10_s(share):
             assert (lo - 1e-9 <= x).all()
             assert (x <= hi + 1e-9).all()
     assert (boxes[-1][1] - boxes[-1][0]).max() < 0.3
+
+
+def pendulum_rates(x, u):
+    """Rates (m, 4) of the double pendulum by hand, with the inverse of [2 c; c 1]."""
+    c, s = np.cos(x[:, 1] - x[:, 0]), np.sin(x[:, 1] - x[:, 0])
+    first = s * x[:, 3] ** 2 + 4.0 * np.sin(x[:, 0]) + 8.0 * u[:, 0]
+    second = -s * x[:, 2] ** 2 + 2.0 * np.sin(x[:, 1]) + 8.0 * u[:, 1]
+    rates = np.stack([first - c * second, 2.0 * second - c * first]) / (2.0 - c * c)
+    return np.column_stack([x[:, 2], x[:, 3], *rates])
+
+
+def pendulum_motions(problem, x, steps_per_sample=20):
+    """States (samples + 1, m, 4) of the loop with held commands, by the method of Runge and Kutta."""
+    states, h = [x], problem.control_dt / steps_per_sample
+    for _ in range(round(problem.t_end / problem.control_dt)):
+        u = np.array([problem.network_command(y) for y in x])
+        for _ in range(steps_per_sample):
+            k1 = pendulum_rates(x, u)
+            k2 = pendulum_rates(x + 0.5 * h * k1, u)
+            k3 = pendulum_rates(x + 0.5 * h * k2, u)
+            x = x + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + pendulum_rates(x + h * k3, u))
+        states.append(x)
+    return np.array(states)
+
+
+@pytest.mark.slow
+def test_motions_of_the_double_pendulum_are_in_a_tube_that_is_not_much_wider():
+    problem = neural_loops.double_pendulum()
+    loop = problem.plant, problem.law, (problem.lower, problem.upper), 1.0
+    tube = testing.reach(*loop, control_dt=problem.control_dt, budget=1024)
+    assert tube
+    rng = np.random.default_rng(0)
+    starts = np.vstack([rng.uniform(problem.lower, problem.upper, (1000, 4)), rng.choice([1.0, 1.3], (200, 4))])
+    motions = pendulum_motions(problem, starts)
+    for x, t in zip(motions, np.linspace(0.0, 1.0, 21)):
+        lo, hi = tube.box(t)
+        assert (lo - 1e-8 <= x).all()
+        assert (x <= hi + 1e-8).all()
+    lower, upper = tube.box(1.0)
+    assert (upper - lower < 2.5 * np.ptp(motions[-1], 0)).all()
+
+
+@pytest.mark.parametrize("largest_rest", [1e-3, 0.01, 0.1, 0.5])
+def test_an_enclosure_that_ends_early_leaves_no_time_out(largest_rest):
+    """Also where it ends in the last step of a sample: the next sample then must not begin."""
+    problem = neural_loops.double_pendulum()
+    dynamics = LoopEquations(problem.law, problem.plant, np.zeros(0, int), control_dt=problem.control_dt).dynamics()
+    ends = []
+    for share in (0.1, 0.3, 1.0):
+        centre, half = 0.5 * (problem.lower + problem.upper), 0.5 * share * (problem.upper - problem.lower)
+        enclosure = reaching._enclosure(dynamics, centre - half, centre + half)
+        enclosure.largest_rest = largest_rest
+        segments = enclosure.until(1.0, problem.control_dt, 1e-5)
+        edges = [(s.start, s.end) for s in segments]
+        assert [a for a, _ in edges[1:]] == [b for _, b in edges[:-1]]
+        assert enclosure.t == (edges[-1][1] if edges else 0.0)
+        ends.append(enclosure.t)
+    assert min(ends) < 1.0

@@ -33,8 +33,8 @@ MAX_TIME = 1e4  # s
 FIRST_STEP = 2.0**-4  # s, at most
 MAX_SAMPLE_COUNT = 1e6
 ORDER = 8  # of the Taylor series in time
-LARGEST_REST = 1.0  # of a part that may be divided: half width that is no polynomial, relative to the polynomial
-NARROWING_SHARE = 0.25  # of the budget within which such parts are divided, even if they can be enclosed
+LARGEST_REST = 2.0  # of a part that may be divided: half width that is no polynomial, relative to the polynomial
+NARROWING_SHARE = 0.5  # of the budget within which such parts are divided, even if they can be enclosed
 
 Part = tuple[np.ndarray, np.ndarray]  # lower and upper bounds
 
