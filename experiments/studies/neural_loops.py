@@ -10,8 +10,9 @@ systems, EPiC Series in Computing, 2020 to 2024. Networks: ARCH-COMP's, as in th
 - Double pendulum: two of them, with angles from the vertical and a torque along each. All states in [-1, 1.7] to 1 s.
 - Oscillator (TORA, "reach"): a cart on a spring and an unbalanced rotor, in the form of its equations. In the goal at
   5 s.
-- Cart-pole: equations and goal of ARCH-COMP 2024's "balancing", in the form of its equations. The network, two layers
-  of 64 tanh, and the initial box are chosen here. Position, angle and its rate are in [-0.001, 0.001] from 8 to 10 s.
+- Cart-pole: equations, initial box and goal of ARCH-COMP 2024's "balancing", in the form of its equations. The network,
+  two layers of 64 tanh, is made here, because the published one is a binary file that could not be read. Position,
+  angle and its rate are in [-0.001, 0.001] from 8 to 10 s.
 
 Prints the verdict, the time of the CPU, and widths at the end beside those of sampled motions. No option is tuned.
 """

@@ -185,8 +185,8 @@ def certify_barrier(
     BarrierCertificate
         True if h' > 0 is proved for each state of the box with h = 0. Then a motion from h >= 0 keeps h >= 0 until it
         leaves the box; if `invariant` it does not leave the box. With `control_dt`: true if h >= 0 is proved during the
-        whole sample from each state of the box with h >= 0. `status` is "proved", "refuted" or "undecided". A proof in
-        continuous time is checked again by `recheck`, with python-flint.
+        whole sample from each state of the box with h >= 0. `status` is "proved", "refuted" or "undecided". `recheck`
+        checks a saved proof again, with python-flint.
 
     Raises
     ------

@@ -177,10 +177,9 @@ def numbered(claims: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def claims_of(arrays: dict[str, Any]) -> list[dict[str, Any]]:
     """The arrays of the claims of a file; see `numbered`. Raises ValueError if one is missing or left over."""
     count = np.asarray(arrays.get("claims", 0))
-    if not count.ndim and count == 0:
-        raise ValueError("an undecided certificate, or one whose inequality only `recheck_lyapunov` can derive")
     if count.dtype.kind != "i" or count.ndim or not 1 <= count <= len(arrays):
-        raise ValueError(f"claims: expected their number, got {count!s:.20}")
+        boxes = ": undecided, or for `recheck_lyapunov`" if "words" in arrays else ""
+        raise ValueError(f"claims: expected their number, got {count!s:.20}{boxes}")
     claims: list[dict[str, Any]] = [{} for _ in range(int(count))]
     for name, x in arrays.items():
         if OTHERS.fullmatch(name):
