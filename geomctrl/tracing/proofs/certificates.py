@@ -149,7 +149,7 @@ class Certificate:
 def saved_claim(claim: Claim, rates: int = 0, duration: float = 0.0) -> dict[str, Any]:
     """A claim as arrays: nodes of the code, operands first, and the domain.
 
-    rates: of a claim about motions, the number of the last outputs, which are rates; see `rechecking.Motion`.
+    rates: of a claim about motions, the number of the last outputs, which are rates; see `saved_motions`.
     """
     trace = claim.trace
     needed = trace.graph.needed(trace.ends)

@@ -2,10 +2,7 @@
 
 A file has one claim or several. The check compares the ends of boxes exactly, to see that they cover the domain. For
 every box it checks with the saved code of f that f is not positive, or that a constraint is violated on the whole box.
-A box may be divided further.
-
-A claim about motions is one about f(x, t, r) for all times t up to a duration, and all r that are means of the rates
-over the time before: the state is x + t r. `Motion` encloses r by the theorem of Picard and Lindeloef.
+A box may be divided further. A claim may be about motions, see `saved_motions`.
 """
 
 from __future__ import annotations
@@ -28,12 +25,12 @@ from geomctrl.arguments import path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.files import read_arrays
 
-from .saved_code import Code, are_indices
+from .saved_code import Code
+from .saved_motions import motion_of
 from .second_order import Expansions
 
 EVALUATIONS = 4000  # largest number per box
 LARGEST_FACTOR = 1e9  # of a constraint
-MAX_ITERATIONS = 12  # of bounds of the rates of a motion
 FIELDS = {"claim", "numbers", "domain", "lo", "hi"}  # the arrays of a claim
 NAME = re.compile(r"claim([1-9][0-9]{0,8})_(\w+)")  # of an array of a further claim
 OTHERS = re.compile(r"claims|words|how|[0-9]+_(left_)?(lo|hi)")  # arrays for another use
@@ -60,50 +57,6 @@ class Recheck:
     __repr__ = __str__
 
 
-@dataclass(frozen=True)
-class Motion:
-    """The rates of a motion: operations of a code, whose last coordinates are t, then the means r of these rates."""
-
-    rates: list[int]
-    duration: float
-
-    def box(self, code: Code, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """A box of x and t with bounds of r; None if no bounds are shown to hold.
-
-        If all rates are inside of R for all times and r in R, the mean of the rates can not leave R.
-        """
-        a = b = np.zeros(len(self.rates))
-        until = [*zip(lo[:-1].tolist(), hi[:-1].tolist()), (0.0, 0.0)]
-        for _ in range(MAX_ITERATIONS):
-            ends = [*until, *zip(a.tolist(), b.tolist())]
-            if not np.isfinite(ends).all():
-                return None
-            values, _ = code.forward([code.arithmetic.interval(*x) for x in ends])
-            rates = [values[k] for k in self.rates]
-            if None in rates or (code.flag is not None and values[code.flag] is not True):
-                return None
-            below, above = _rounded(code, rates)
-            if until[-1][1] and all(r[0] > x and r[1] < y for r, x, y in zip(rates, a.tolist(), b.tolist())):
-                return np.append(lo, below), np.append(hi, above)
-            first = not until[-1][1]
-            until[-1] = 0.0, float(hi[-1])
-            a, b = (below, above) if first else (np.minimum(a, below), np.maximum(b, above))
-            margin = 0.1 * (b - a) + 1e-12 * np.maximum(np.abs(a), np.abs(b)) + 1e-300
-            a, b = a - margin, b + margin
-        return None
-
-
-def _rounded(code: Code, ends: list[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Floating-point numbers below and above intervals."""
-    below, above = (np.array([float(x[k].mid()) for x in ends]) for k in (0, 1))
-    for k, x in enumerate(ends):
-        while below[k] > -np.inf and not code.arithmetic.arb(below[k]) <= x[0]:
-            below[k] = np.nextafter(below[k] - 1e-16 * abs(below[k]), -np.inf)
-        while above[k] < np.inf and not code.arithmetic.arb(above[k]) >= x[1]:
-            above[k] = np.nextafter(above[k] + 1e-16 * abs(above[k]), np.inf)
-    return below, above
-
-
 class Proof:
     """A saved proof: the code of the claim, its domain, and the boxes (k, n) that should cover it.
 
@@ -119,7 +72,7 @@ class Proof:
         self.strict = said["strict"]
         numbers, self.domain, self.lo, self.hi = (_floats(arrays, name) for name in ("numbers", "domain", "lo", "hi"))
         self.code = Code(said, numbers.ravel())
-        self.motion, n = _motion(said, self.code), self.code.n
+        self.motion, n = motion_of(said, self.code), self.code.n
         if self.motion is not None:
             n -= 1 + len(self.motion.rates)
         if self.domain.shape != (2, n) or self.lo.shape != self.hi.shape or self.lo.shape[1:] != (n,):
@@ -131,16 +84,6 @@ class Proof:
             self.domain = np.insert(self.domain, n, [0.0, self.motion.duration], 1)
         loads = {self.code.column.get(tuple(place)) for op, *place in self.code.nodes if op == "load"}
         self.used = np.isin(np.arange(self.domain.shape[1]), [k for k in loads if k is not None])
-
-
-def _motion(said: dict[str, Any], code: Code) -> Motion | None:
-    """The rates of a claim about motions, or None."""
-    if "rates" not in said and "duration" not in said:
-        return None
-    rates, duration = said["rates"], float.fromhex(said["duration"])
-    if not (are_indices(rates, len(code.nodes)) and 0 < len(rates) < code.n - 1 and 0.0 < duration < np.inf):
-        raise ValueError(f"rates, duration: expected operations and seconds, got {rates!s:.40}, {duration:g}")
-    return Motion(rates, duration)
 
 
 def check(proof: Any, *, processes: int = 1, progress: Callable[[float], Any] = lambda fraction: None) -> Recheck:
