@@ -71,16 +71,7 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
         for x in operands:
             if not all(isinstance(y, (Condition, bool, np.bool_)) for y in np.ravel(np.asarray(x, object)).tolist()):
                 raise UntraceableError(f"np.{name} can be traced for boolean arguments only{caller()}")
-    if name in NATIVE:
-        function: Any = ufunc
-    else:
-        python = UNARY.get(name) or BINARY.get(name) or TERNARY.get(name)
-        if not hasattr(np, name):
-            python = OF_SCIPY.get(name) if method == "__call__" else None
-        if python is None:
-            full = f"np.{name}" if hasattr(np, name) else f"{name} of another library than numpy"
-            raise UntraceableError(f"{full} of symbols can not be traced{caller()}: {LISTED}")
-        function = np.frompyfunc(python, ufunc.nin, 1, identity=ufunc.identity)
+    function = _function_of(ufunc, method)
     if method in ("reduce", "accumulate") and name in ("add", "multiply"):  # numpy reduces booleans as integers
         operands = [operand(np.frompyfunc(number_of, 1, 1)(operands[0])), *operands[1:]]
     kinds = set() if name in FLOATING else {*map(_kind_of_operand, operands)}
@@ -108,6 +99,21 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
         )
     target[...] = result
     return target
+
+
+def _function_of(ufunc: np.ufunc, method: str) -> Any:
+    """The function that computes a ufunc of numpy or scipy on arrays of symbols."""
+    name = ufunc.__name__
+    if name in NATIVE:
+        return ufunc
+    if hasattr(np, name):
+        python = UNARY.get(name) or BINARY.get(name) or TERNARY.get(name)
+    else:
+        python = OF_SCIPY.get(name) if method == "__call__" else None
+    if python is None:
+        full = f"np.{name}" if hasattr(np, name) else f"{name} of another library than numpy"
+        raise UntraceableError(f"{full} of symbols can not be traced{caller()}: {LISTED}")
+    return np.frompyfunc(python, ufunc.nin, 1, identity=ufunc.identity)
 
 
 def _written_where(ufunc: np.ufunc, inputs: tuple, out: Any, mask: Any, kwargs: dict[str, Any]) -> Any:
