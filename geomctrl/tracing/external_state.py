@@ -9,10 +9,7 @@ from __future__ import annotations
 import abc
 import builtins
 import dataclasses
-import dis
-import itertools
 import random
-import re
 import sys
 import types
 from collections.abc import Iterable
@@ -30,7 +27,6 @@ from .code_identity import (
     PLAIN,
     UNCHANGING,
     attributes_of,
-    codes,
     identity,
     in_cell,
     is_followed,
@@ -64,9 +60,6 @@ from .rotations import is_rotation
 from .type_tests import refuse_identity_with_truth
 from .untraceable import UntraceableError
 from .untraceable_attribute import outside_of_the_law, refuse_files, unknown_object
-
-ASSIGNED = "STORE_GLOBAL", "STORE_DEREF"  # instructions that assign to a global or to a variable of a closure
-USES = "_ATTR", "_GLOBAL", "_DEREF", "_METHOD", "_NAME"  # ends of instructions that read or write a name
 
 
 class ExternalState:
@@ -236,15 +229,12 @@ class ExternalState:
         else:
             self._visit_object(x, name)
 
-    def _is_pure(self, module: str | None) -> bool:
-        return module in self.allowed or is_pure_module(module)
-
     def _function(self, x: types.FunctionType, name: str, copied: bool) -> None:
         if self.of_copies:
             refuse_decorated(x)
         self.signature.append((name, identity(x.__code__)))
         self.reached.append(x.__code__)
-        if not self._is_pure(x.__module__):
+        if not is_pure_module(x.__module__, self.allowed):
             raise UntraceableError(f"{name} is used: {outside_of_the_law(x.__module__)}")
         if x.__module__ in object_kinds.CREATORS:
             self._attributes.update(("__dataclass_fields__", *CONSTRUCTORS))
@@ -343,7 +333,7 @@ class ExternalState:
 
     def _module(self, x: types.ModuleType, name: str) -> None:
         self.signature.append((name, identity(x)))
-        if not self._is_pure(x.__name__):
+        if not is_pure_module(x.__name__, self.allowed):
             raise UntraceableError(f"{name} is used: {outside_of_the_law(x.__name__)}")
         if x.__name__ == "dataclasses":
             self._attributes.add("__dataclass_fields__")
@@ -356,9 +346,8 @@ class ExternalState:
         self.signature.append((name, identity(x)))
         whose = getattr(x, "__self__", None)
         module = getattr(getattr(x, "__objclass__", x), "__module__", None) or "builtins"
-        pure = whose is None or isinstance(whose, (type, types.ModuleType, np.ufunc))
-        is_bound = pure or issubclass(type(x), FUNCTIONS[1:])
-        if not is_bound or not self._is_pure(module) or is_followed(module) or is_printed(x):
+        owned = isinstance(whose, (type(None), type, types.ModuleType, np.ufunc)) or issubclass(type(x), FUNCTIONS[1:])
+        if not owned or not is_pure_module(module, self.allowed) or is_followed(module) or is_printed(x):
             raise UntraceableError(f"{name} ({x.__name__}) is used: {outside_of_the_law(module)}")
 
     def _visit_object(self, x: Any, name: str) -> None:
@@ -412,28 +401,3 @@ class ExternalState:
         self.signature.append((name, kind, len(xs)))
         for x in xs:
             self._visit(x, name)
-
-
-def line_of_change(path: str, kinds: Iterable[Any]) -> str:
-    """Text ", in FILE, line N" where a user's class or function writes the last name of a path; "" if unknown.
-
-    Of a name that no code writes, as of a list to which it appends, it is the first line that reads it; of one that
-    code does not contain, as with `setattr`, that of the name before.
-    """
-    names = re.findall(r"(?:^|\.)(\w+)", re.sub(r"\.__(dict|defaults|kwdefaults)__\b|\[[^]]*]?", "", path))
-    names = ["random"] if path == RANDOM_STATE else names
-    return next(filter(None, (_line_of_change(name, kinds) for name in reversed(names))), "")
-
-
-def _line_of_change(name: str, kinds: Iterable[Any]) -> str:
-    lines: dict[str, str] = {}
-    for kind in kinds:
-        members = vars(kind).values() if isinstance(kind, type) else (kind,)
-        for f in members if not f"{kind.__module__}".startswith("geomctrl.") else ():
-            code = getattr(f, "__code__", None)
-            if code is None or f.__name__ == "__init__" or not is_own_function(f):
-                continue
-            for i in itertools.chain.from_iterable(map(dis.get_instructions, codes(code))):
-                if i.argval == name and i.opname.endswith(USES) and i.positions is not None:
-                    lines.setdefault(i.opname, f", in {code.co_filename}, line {i.positions.lineno}")
-    return next((lines[name] for name in ("STORE_ATTR", *ASSIGNED) if name in lines), next(iter(lines.values()), ""))

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
-from .external_state import ExternalState, line_of_change
+from .external_state import ExternalState
 from .floating_point_errors import DECORATED
+from .lines_of_changes import line_of_change
 from .untraceable import UntraceableError
 
 

@@ -13,6 +13,28 @@ from geomctrl.errors import GeomctrlError
 
 T = TypeVar("T")
 LISTED = "write it with functions that geomctrl/tracing/README.md lists, or compute it before"
+LEAKS = {
+    "__hash__": "is a key of a dict or set",
+    **dict.fromkeys(("__str__", "__repr__", "__format__", "hex"), "is written as text"),
+    **dict.fromkeys(("__bytes__", "tobytes"), "is used as bytes"),  # not __buffer__, for which numpy asks (Python 3.12)
+    "__int__": "is used as an integer",
+    "__complex__": "is used as a complex number",
+    "__reduce_ex__": "is stored",
+    "__getstate__": "is stored",
+    "is_integer": "is tested with is_integer",
+    "as_integer_ratio": "is used as a fraction",
+}
+INSTEAD_OF_LEAKS = {
+    "is a key of a dict or set": "write `if`, np.where, or an integer with few values as the key",
+    "is written as text": "write texts after the run, from what the code returns",
+    "is used as bytes": "compute with the numbers",
+    "is used as an integer": "write int(x[k]) for one entry, x.astype(int) for all",
+    "is used as a complex number": "write the real and the imaginary part as two numbers",
+    "is stored": "copy arrays by x.copy()",
+    "is tested with is_integer": "write x == np.floor(x)",
+    "is used as a fraction": "compute with floats",
+    "needs values": "write np.where or np.select",
+}
 asker: ContextVar[Callable[[Any], bool] | None] = ContextVar("asker", default=None)  # decides the truth of conditions
 _raised: ContextVar[list[UntraceableError] | None] = ContextVar("raised", default=None)
 

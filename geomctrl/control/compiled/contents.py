@@ -14,7 +14,7 @@ import numpy as np
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.code_identity import CONSTRUCTORS, is_own_class, is_own_function
 from geomctrl.tracing.containers import CONTAINERS, content, difference, other_keys, put_back, underlying
-from geomctrl.tracing.external_state import line_of_change
+from geomctrl.tracing.lines_of_changes import line_of_change
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .law_memory import MemoryLengthError, changed_leaves, length_or_order, place_of

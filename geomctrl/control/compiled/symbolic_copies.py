@@ -36,15 +36,13 @@ from geomctrl.tracing.containers import (
     content,
     difference,
     is_named_tuple,
-    key_signature,
     owner_of,
     put_back,
     shared_array,
     storage,
     table_signature,
-    underlying,
 )
-from geomctrl.tracing.external_state import line_of_change
+from geomctrl.tracing.lines_of_changes import line_of_change
 from geomctrl.tracing.object_kinds import LIBRARY, MAX_THINGS, POLYNOMIALS
 from geomctrl.tracing.patched_numpy import replacement_of
 from geomctrl.tracing.rotations import is_single_rotation, of_quaternion
@@ -54,6 +52,7 @@ from geomctrl.tracing.untraceable import reraise_untraceable
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
 from .contents import ADVICE, LAW, SideEffectError, require_overwritten
+from .copies_of_containers import copy_of_dict, copy_of_frozenset, copy_of_generator, copy_of_proxy
 from .copies_of_functions import copy_of_cell, copy_of_function, copy_of_method, copy_of_named, copy_of_partial
 from .law_memory import Cell, LawMemory, place_of, put_at, value_at
 from .object_kinds import LoopState
@@ -343,34 +342,6 @@ class SymbolicCopies:
         set_attributes(clone, {n: self.of(value, f"{path}.{n}") for n, value in attributes_of(x).items()})
         return clone
 
-    def _frozenset(self, x: frozenset, path: str) -> Any:
-        keys = tuple(map(key_signature, x))  # in their order, because code may depend on it
-        self.signature.append((frozenset, keys))
-        return self._unknown(x, path) if None in keys else x
-
-    def _dict(self, x: Any, path: str) -> Any:
-        keys = tuple(map(key_signature, x))
-        if None in keys:
-            return self._unknown(x, path)
-        kind = type(x)
-        clone: Any = self._begin(x, kind() if kind in (OrderedDict, defaultdict, Counter) else {}, keys)
-        if kind is defaultdict:
-            clone.default_factory = self.of(x.default_factory, f"{path}.default_factory")
-        for key, value in x.items():
-            clone[key] = self.of(value, place_of(path, key, True))
-        return self._done(clone, path)
-
-    def _proxy(self, x: types.MappingProxyType, path: str) -> Any:
-        shown = self.of(underlying(x), path)
-        return self._begin(x, types.MappingProxyType(shown)) if isinstance(shown, dict) else self._unknown(x, path)
-
-    def _generator(self, x: np.random.Generator, path: str) -> Any:
-        clone = np.random.Generator(type(x.bit_generator)())
-        clone.bit_generator.state = x.bit_generator.state
-        self._begin(x, clone)
-        self.filled.append((clone, path, x.bit_generator.state))
-        return clone
-
     def _object(self, x: Any, path: str) -> Any:
         kind = type(x)
         if is_named_tuple(x):
@@ -425,13 +396,13 @@ MAKERS: dict[type, Callable[[SymbolicCopies, Any, str], Any]] = {
     list: SymbolicCopies._list,
     deque: SymbolicCopies._list,
     tuple: SymbolicCopies._tuple,
-    frozenset: SymbolicCopies._frozenset,
+    frozenset: copy_of_frozenset,
     types.FunctionType: copy_of_function,
     types.CellType: copy_of_cell,
     types.MethodType: copy_of_method,
     functools.partial: copy_of_partial,
-    types.MappingProxyType: SymbolicCopies._proxy,
-    np.random.Generator: SymbolicCopies._generator,
-    **dict.fromkeys((dict, defaultdict, OrderedDict, Counter), SymbolicCopies._dict),
+    types.MappingProxyType: copy_of_proxy,
+    np.random.Generator: copy_of_generator,
+    **dict.fromkeys((dict, defaultdict, OrderedDict, Counter), copy_of_dict),
     **dict.fromkeys((type, types.ModuleType, types.BuiltinFunctionType, type(np.where), *GETTERS), copy_of_named),
 }

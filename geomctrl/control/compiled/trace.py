@@ -23,7 +23,7 @@ from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.kernels.exponentials import LARGEST_ANGLE
 from geomctrl.lie.contract import rotation
 from geomctrl.tracing.arrays import SymbolArray, symbol_array
-from geomctrl.tracing.external_state import line_of_change
+from geomctrl.tracing.lines_of_changes import line_of_change
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.requirements import requirements
 from geomctrl.tracing.selected import follows

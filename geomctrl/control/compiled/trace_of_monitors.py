@@ -13,7 +13,7 @@ from geomctrl.control.monitors import Monitor
 from geomctrl.control.sample import Sample
 from geomctrl.tracing.arrays import SymbolArray, symbol_array
 from geomctrl.tracing.branches import joined
-from geomctrl.tracing.external_state import line_of_change
+from geomctrl.tracing.lines_of_changes import line_of_change
 from geomctrl.tracing.requirements import requirements
 from geomctrl.tracing.symbols import Graph, UntraceableError, add, both, compare, invert, is_symbol
 
