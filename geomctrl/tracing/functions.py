@@ -46,6 +46,7 @@ from .choices import (
     where_,
 )
 from .dtypes import dtype_of, refuse_common, result_type
+from .norms import matrix_rank, norm, slogdet, vector_norm
 from .operators import rounded
 from .ordering import argsort, median, quantile, sort
 from .reductions import REDUCTIONS
@@ -59,7 +60,6 @@ from .symbols import (
     is_finite,
     is_symbol,
     relation,
-    unary,
 )
 
 
@@ -108,58 +108,10 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, *, axi
     return np.stack([symbolic(x) for x in rows], axis)
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    x = symbolic(x)
-    vector = (axis is not None and np.ndim(axis) == 0) or (axis is None and x.ndim == 1)
-    if ord is None or (ord == 2 and vector) or ord == "fro":
-        if axis is None and not keepdims:
-            x = x.ravel()
-        return np.sqrt(symbolic(np.square(x).sum(axis=axis, keepdims=keepdims)))
-    if vector and not isinstance(ord, str) and not is_symbol(ord):
-        size = np.abs(x)
-        if ord == 1:
-            return np.add.reduce(size, axis=axis, keepdims=keepdims)
-        if abs(ord) == math.inf:
-            return _of_norm(ord)(size, axis, keepdims)
-        if ord == 0:
-            return np.sum(np.where(size == 0.0, 0.0, 1.0), axis=axis, keepdims=keepdims)
-        return np.power(symbolic(np.power(size, ord).sum(axis=axis, keepdims=keepdims)), 1.0 / ord)
-    if axis is None and not keepdims and not isinstance(ord, str) and abs(ord) in (1, 2, math.inf):
-        if abs(ord) == 2:
-            return linear_algebra.singular_values(x)[0 if ord > 0 else -1]
-        return _of_norm(ord)(symbolic(np.abs(x).sum(axis=0 if abs(ord) == 1 else 1)))
-    return refused(f"np.linalg.norm with ord={ord!r:.20} can not be traced")
-
-
-def _of_norm(ord: float) -> Callable[..., Any]:
-    return np.max if ord > 0 else np.min
-
-
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    x = symbolic(x)
-    if np.ndim(axis) or (axis is None and keepdims):
-        refused("np.linalg.vector_norm can be traced along one axis, or of all entries without keepdims")
-    return norm(x.ravel() if axis is None else x, ord, axis, keepdims)
-
-
 def _cumulated(x: Any, axis: Any) -> Any:
     if axis is None and np.ndim(x) != 1:
         raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
     return NUMPY[np.cumsum](x, axis)
-
-
-def slogdet(a: Any) -> Any:
-    """Sign and logarithm of a determinant that is neither zero nor beyond the range of floating-point numbers."""
-    d = NUMPY[np.linalg.det](a)
-    size = unary("log", unary("abs", d))
-    require(is_finite(size))
-    return where_(relation("lt", d, 0.0), -1.0, 1.0), size
-
-
-def matrix_rank(A: Any) -> Any:
-    """The full rank; requires that the matrix is far from singular."""
-    linear_algebra.condition_number(A)
-    return np.int64(min(np.shape(A)))
 
 
 def _with_result(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -144,7 +144,10 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
         "singular vectors of np.linalg.svd can not be traced, because their signs are arbitrary",
         "for a damped inverse write J.T @ np.linalg.inv(J @ J.T + damping**2 * np.eye(m))",
     )
-    return (vectors, singular_values(a), vectors) if compute_uv else singular_values(a)
+    values = singular_values(a)
+    for x in values.tolist():
+        require(is_finite(x))  # otherwise numpy raises
+    return (vectors, values, vectors) if compute_uv else values
 
 
 def singular_values(a: Any) -> np.ndarray:

@@ -46,12 +46,8 @@ def _has_no_effect(key: str, x: Any) -> bool:
 
 def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
     name, out = ufunc.__name__, kwargs.pop("out", None)
-    if name == "divmod" and method == "__call__" and out is None and not kwargs:
-        return np.floor_divide(*inputs), np.remainder(*inputs)
-    if name == "modf" and method == "__call__" and out is None and not kwargs:
-        whole = np.trunc(*inputs)
-        rest = np.where(np.isinf(whole), 0.0, np.subtract(*inputs, whole))
-        return np.copysign(rest, *inputs), np.copysign(whole, *inputs)
+    if name in ("divmod", "modf") and method == "__call__" and out is None and not kwargs:
+        return _two_results(name, inputs)
     if method == "__call__" and (mask := kwargs.pop("where", True)) is not True:
         return _written_where(ufunc, inputs, (out or (None,))[0], mask, kwargs)
     kwargs = {key: x for key, x in kwargs.items() if not _has_no_effect(key, x)}
@@ -114,6 +110,14 @@ def _function_of(ufunc: np.ufunc, method: str) -> Any:
         full = f"np.{name}" if hasattr(np, name) else f"{name} of another library than numpy"
         raise UntraceableError(f"{full} of symbols can not be traced{caller()}: {LISTED}")
     return np.frompyfunc(python, ufunc.nin, 1, identity=ufunc.identity)
+
+
+def _two_results(name: str, inputs: tuple) -> tuple:
+    if name == "divmod":
+        return np.floor_divide(*inputs), np.remainder(*inputs)
+    whole = np.trunc(inputs[0])
+    rest = np.where(np.isinf(whole), 0.0, np.subtract(inputs[0], whole))
+    return np.copysign(rest, inputs[0]), np.copysign(whole, inputs[0])
 
 
 def _written_where(ufunc: np.ufunc, inputs: tuple, out: Any, mask: Any, kwargs: dict[str, Any]) -> Any:

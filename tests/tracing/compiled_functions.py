@@ -11,6 +11,7 @@ from geomctrl.tracing.backends import c, cache, host
 from geomctrl.tracing.backends.batches import Batch
 from geomctrl.tracing.backends.llvm import module
 from geomctrl.tracing.fusion import fused
+from geomctrl.tracing.operations import VALUES
 from geomctrl.tracing.traces import Trace
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
@@ -89,6 +90,22 @@ def require_same(name, rows, found, expected, ulps=2.0, signs=True):
     wrong = np.argwhere(~same)
     lines = [f"{rows[i].tolist()}, output {k}: {found[i, k]!r}, expected {expected[i, k]!r}" for i, k in wrong[:8]]
     assert not len(wrong), f"{name}: {len(wrong)} differ\n" + "\n".join(lines)
+
+
+def values(trace, rows):
+    """(values, whether there is a result) of a trace for each row, operation by operation."""
+    nodes = {}
+    with np.errstate(all="ignore"):
+        for k in trace.graph.needed(trace.ends):
+            op, *rest = trace.graph.nodes[k]
+            if op == "load":
+                nodes[k] = rows[:, rest[1]]
+            elif op == "const":
+                nodes[k] = np.full(len(rows), rest[0] if isinstance(rest[0], bool) else float(rest[0]))
+            else:
+                nodes[k] = VALUES[op](*(nodes[j] for j in rest))
+    good = np.ones(len(rows), bool) if trace.flag is None else nodes[trace.flag]
+    return np.stack([np.asarray(nodes[k], float) for k in trace.outputs], axis=1), good
 
 
 def in_numpy(f, rows):

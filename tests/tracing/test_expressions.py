@@ -10,11 +10,10 @@ import warnings
 
 import numpy as np
 import pytest
-from compiled_functions import outputs, traced
+from compiled_functions import outputs, traced, values
 from expressions import KINDS, REFUSED, function
 
 from geomctrl.tracing.backends.rounding import differing
-from geomctrl.tracing.operations import VALUES
 from geomctrl.tracing.untraceable import UntraceableError
 
 K = np.diag([5.0, 3.0, 2.0, 1.0])
@@ -139,22 +138,6 @@ def states():
 
 STATES = states()
 ITERATIVE = {"linear algebra", "polynomials and signals", "angles and rotations"}  # LAPACK may not return for infinity
-
-
-def values(trace, rows):
-    """(values, whether there is a result) of a trace for each row, operation by operation."""
-    nodes = {}
-    with np.errstate(all="ignore"):
-        for k in trace.graph.needed(trace.ends):
-            op, *rest = trace.graph.nodes[k]
-            if op == "load":
-                nodes[k] = rows[:, rest[1]]
-            elif op == "const":
-                nodes[k] = np.full(len(rows), rest[0] if isinstance(rest[0], bool) else float(rest[0]))
-            else:
-                nodes[k] = VALUES[op](*(nodes[j] for j in rest))
-    good = np.ones(len(rows), bool) if trace.flag is None else nodes[trace.flag]
-    return np.stack([np.asarray(nodes[k], float) for k in trace.outputs], axis=1), good
 
 
 def require_pythons_values(text, rows):

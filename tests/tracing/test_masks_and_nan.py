@@ -8,8 +8,7 @@ import pytest
 import scipy.linalg
 import scipy.signal
 import scipy.special
-from compiled_functions import require_same, traced
-from test_expressions import values
+from compiled_functions import require_same, traced, values
 
 from geomctrl.tracing.untraceable import UntraceableError
 
