@@ -11,12 +11,15 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import Any, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .errors import ArgumentError, GeomctrlError
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 T = TypeVar("T")
 FLOAT64 = np.dtype(np.float64)
@@ -36,12 +39,26 @@ def shown(x: object) -> str:
         return f"an object of type {type(x).__name__}"
 
 
-def is_a(x: object, kinds: type[T] | tuple[type[T], ...]) -> TypeGuard[T]:
+def is_a(x: object, kinds: type[T] | tuple[type[T], ...]) -> "TypeIs[T]":
     """`isinstance`, and False for an object whose class can not be read, such as a dead weak proxy."""
     try:
         return isinstance(x, kinds)
     except Exception:
         return False
+
+
+def attribute(x: object, name: str, default: Any = None) -> Any:
+    """`getattr`, and the default for an object whose attributes can not be read, such as a dead weak proxy."""
+    try:
+        return getattr(x, name, default)
+    except Exception:
+        return default
+
+
+def has_attributes(x: object, *names: str) -> bool:
+    """Whether x has all attributes with these names, and they can be read."""
+    missing = object()
+    return all(attribute(x, name, missing) is not missing for name in names)
 
 
 def is_masked(x: object) -> bool:
@@ -179,9 +196,12 @@ def number(
     """x as a float; raises ArgumentError, naming the argument `name`, unless it is a finite number that is `good`."""
     if type(x) is float and math.isfinite(x) and good(x):
         return x
-    array = is_a(x, np.ndarray) and not is_masked(x)
-    a = np.asarray(x) if array or is_a(x, SCALARS) else np.empty(0)
-    if a.shape != () or a.dtype.kind not in "iuf" or not math.isfinite(value := float(a)) or not good(value):
+    value = math.nan
+    if is_a(x, (np.ndarray, *SCALARS)) and not is_masked(x):
+        with contextlib.suppress(Exception):  # of a subclass that converts in its own way
+            a = np.asarray(x)
+            value = float(a) if a.shape == () and a.dtype.kind in "iuf" else math.nan
+    if not math.isfinite(value) or not good(value):
         raise ArgumentError(f"{name}: expected {expected}, got {shown(x)}")
     return value
 
@@ -251,7 +271,7 @@ def accepts(function: Any, count: int) -> bool:
             return False
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # of some functions in C
+    except Exception:  # of some functions in C, and of an object that raises
         return True
     try:
         signature.bind(*range(count))
@@ -296,6 +316,16 @@ def _items(name: str, x: Any, expected: str) -> list:
     if len(items) > MAX_ITEMS:
         raise ArgumentError(f"{name}: expected {expected} of at most {MAX_ITEMS} items, got {shown(x)}")
     return items
+
+
+def pair(name: str, x: object, expected: str) -> tuple[Any, Any]:
+    """Return the two items of x; raises ArgumentError, naming the argument `name`, unless it is a tuple, a list or an
+    array of two.
+    """
+    items = listed(name, x, expected) if is_a(x, (tuple, list, np.ndarray)) else []
+    if len(items) != 2:
+        raise ArgumentError(f"{name}: expected {expected}, got {shown(x)}")
+    return items[0], items[1]
 
 
 def instance(name: str, x: object, kind: type | tuple[type, ...], expected: str) -> Any:

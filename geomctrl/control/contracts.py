@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from geomctrl.arguments import accepts, is_a, number, read_only, shown
+from geomctrl.arguments import accepts, attribute, is_a, number, read_only, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.numbers import holds_symbols
 from geomctrl.tracing.untraceable import assigned
@@ -190,7 +190,7 @@ def require_controller(controller: Any, name: str = "controller") -> None:
     """Raise ArgumentError unless the object can be called as a controller; a class of controllers is none."""
     arguments = ("t", "q", "v", "z", "y") if wants_measurements(controller) else ("t", "q", "v", "z")
     expected = f"{name}: expected a geomctrl.Controller, which is called with ({', '.join(arguments)})"
-    if isinstance(controller, type) or not callable(controller):
+    if is_a(controller, type) or not callable(controller):
         raise ArgumentError(f"{expected}, got {shown(controller)}")
     if not accepts(controller, len(arguments)):
         raise ArgumentError(f"{expected}, got {shown(controller)}, called with {inspect.signature(controller)}")
@@ -216,7 +216,7 @@ def require_reference(reference: Any, robot: Any = None, name: str = "reference"
 
 def wants_measurements(controller: Any) -> bool:
     """Whether the controller takes the outputs of all sensors as a fifth argument."""
-    return getattr(controller, "measurements", False) is True
+    return attribute(controller, "measurements", False) is True
 
 
 @dataclass(slots=True)

@@ -132,7 +132,7 @@ class Plant(PlantState, PlantExport, ReadableRepr):
             require_arguments(cls, name, arguments)
 
     def __post_init__(self):
-        if not isinstance(self.robot, Robot):
+        if not is_a(self.robot, Robot):
             raise ArgumentError(f"robot: expected a geomctrl.Robot, got {shown(self.robot)}")
         friction, nv = friction_of(self.friction, self.robot), self.robot.nv
         put = object.__setattr__

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import frozen, listed, number, shown
+from geomctrl.arguments import frozen, is_a, listed, number, shown
 from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
 
 from .checks import check_name
@@ -51,7 +51,7 @@ class Coupling:
 
     def __post_init__(self):
         check_name("joint", self.joint)
-        if not isinstance(self.follows, Mapping):
+        if not is_a(self.follows, Mapping):
             raise ArgumentError(
                 f"coupling of joint {self.joint!r}: follows: expected ratios by joints' names,"
                 f" got {shown(self.follows)}"

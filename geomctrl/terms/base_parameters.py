@@ -68,11 +68,15 @@ class BaseParameters:
         return combinations(self.projection, lead=self.columns)
 
     def lift(self, values: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:
-        """Return full parameters (10 nbodies,) with these base parameters (nb,), as near to `prior` (default 0) as
-        possible.
+        """Return full parameters (10 nbodies,) with these base parameters (nb,), as near to `prior` as possible.
+
+        prior: (10 nbodies,) or (nbodies, 10); default 0.
         """
         values, size = exactly("values", values, (len(self.projection),)), self.projection.shape[1]
-        x = np.zeros(size) if prior is None else exactly("prior", np.ravel(checked("prior", prior, ())), (size,))
+        x = np.zeros(size) if prior is None else checked("prior", prior, ())
+        if x.shape not in ((size,), (size // 10, 10)):  # the transpose has as many numbers
+            raise ArgumentError(f"prior: expected shape ({size},) or ({size // 10}, 10), got {x.shape}")
+        x = x.reshape(size)
         return x + np.linalg.lstsq(self.projection, values - self.projection @ x, rcond=None)[0]
 
     def null_space(self) -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, count, number, shown
+from geomctrl.arguments import checked, count, has_attributes, is_a, number, pair, shown
 from geomctrl.control.sweeping.executors import check_executor
 from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
@@ -53,7 +53,7 @@ class Region:
     equilibrium: Any = None
 
     def __post_init__(self):
-        if isinstance(self.spread, Mapping):
+        if is_a(self.spread, Mapping):
             _require_parts("spread", self.spread, PARTS)
         else:
             _store(self, spread=number("spread", self.spread, "a positive number up to 1e6", lambda x: 0.0 < x <= 1e6))
@@ -157,6 +157,9 @@ class Box:
     z: Any = None
 
     def __post_init__(self):
+        for name in ("q", "v", "equilibrium", "z"):  # their lengths depend on the robot and the law
+            if (x := getattr(self, name)) is not None or name in "qv":
+                checked(name, x, ())
         if self.friction is not None:
             number("friction", self.friction, "a share, not negative, such as 0.2 for 20 %", lambda x: x >= 0.0)
         if self.disturbance is not None:
@@ -166,9 +169,8 @@ class Box:
             _store(self, disturbance=torques)
         if self.times is None:
             return
-        if not (isinstance(self.times, (tuple, list)) and len(self.times) == 2):
-            raise ArgumentError(f"times: expected a pair (first, last) [s], got {shown(self.times)}")
-        first, last = (number("times", t, "seconds, not negative", lambda t: 0.0 <= t < np.inf) for t in self.times)
+        times = pair("times", self.times, "a pair (first, last) [s]")
+        first, last = (number("times", t, "seconds, not negative", lambda t: 0.0 <= t < np.inf) for t in times)
         if not first < last:
             raise ArgumentError(f"times: expected a first and a later last time [s], got {first:g} and {last:g}")
         _store(self, times=(first, last))
@@ -207,7 +209,7 @@ class Budget:
     resume: Any = None
 
     def __post_init__(self):
-        if not (self.resume is None or isinstance(self.resume, (str, Path)) or hasattr(self.resume, "save")):
+        if not (self.resume is None or is_a(self.resume, (str, Path)) or has_attributes(self.resume, "save")):
             raise ArgumentError(f"resume: expected a certificate or the path of a file, got {shown(self.resume)}")
         checked_executor(self.executor)
         _store(self, boxes=count("boxes", self.boxes, 1), seconds=_seconds("seconds", self.seconds))
@@ -225,20 +227,20 @@ def checked_executor(executor: Any) -> None:
 
 
 def region_of(region: Any) -> Region:
-    return region if isinstance(region, Region) else _group("region", Region(), region, "a Region or its spread")
+    return region if is_a(region, Region) else _group("region", Region(), region, "a Region or its spread")
 
 
 def runs_of(runs: Any, default: Runs) -> Runs:
-    return runs if isinstance(runs, Runs) else _group("runs", default, runs, "Runs or how many")
+    return runs if is_a(runs, Runs) else _group("runs", default, runs, "Runs or how many")
 
 
 def port_of(port: Any) -> Port:
-    return port if isinstance(port, Port) else Port(port)
+    return port if is_a(port, Port) else Port(port)
 
 
 def budget_of(budget: Any, unused: tuple[str, ...] = ()) -> Budget:
     """The budget; fields that a proof can not use must be None."""
-    if not isinstance(budget, Budget):
+    if not is_a(budget, Budget):
         return _group("budget", Budget(), budget, "a Budget or its boxes")
     for name in unused:
         if getattr(budget, name) is not None:
@@ -247,11 +249,9 @@ def budget_of(budget: Any, unused: tuple[str, ...] = ()) -> Budget:
 
 
 def box_of(box: Any) -> Box:
-    if isinstance(box, Box):
+    if is_a(box, Box):
         return box
-    if not isinstance(box, (tuple, list)) or len(box) != 2:
-        raise ArgumentError(f"box: expected a pair (q, v) of half widths, or a Box, got {shown(box)}")
-    return Box(*box)
+    return Box(*pair("box", box, "a pair (q, v) of half widths, or a Box"))
 
 
 def _group(name: str, default: Any, first: Any, expected: str) -> Any:
@@ -273,5 +273,5 @@ def _seconds(name: str, x: Any) -> float:
 
 
 def _require_parts(name: str, x: Any, parts: tuple[str, ...]) -> None:
-    if not isinstance(x, Mapping) or not set(x) <= set(parts):
+    if not is_a(x, Mapping) or not set(x) <= set(parts):
         raise ArgumentError(f"{name}: expected some of {', '.join(map(repr, parts))} by name, got {shown(x)}")

@@ -33,7 +33,7 @@ MEMBERS = (FunctionType, BuiltinFunctionType, ModuleType, type, type(np.sum))
 
 def replacement_in_scipy(x: Any, owner: int) -> Any:
     """What user code gets in place of a function, class or module of scipy in the thread `owner`; None for x itself."""
-    if not isinstance(x, MEMBERS) or not f"{_module(x)}.".startswith("scipy."):
+    if not issubclass(type(x), MEMBERS) or not f"{_module(x)}.".startswith("scipy."):
         return None
     if isinstance(x, ModuleType):
         return _Scipy(x, owner)

@@ -167,7 +167,7 @@ def _codes(members: list[Any], space: dict[str, Any], module: str | None) -> Ite
                 yield x.__code__
         elif kind in WRAPPERS:
             yield from (f.__code__ for f in functions_in(x) if f.__globals__ is space)
-        elif module is not None and isinstance(x, type) and x.__module__ == module:
+        elif module is not None and issubclass(kind, type) and x.__module__ == module:
             yield from _codes([*vars(x).values()], space, None)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from geomctrl.arguments import instance, path_of, shown
+from geomctrl.arguments import has_attributes, instance, path_of, shown
 from geomctrl.errors import ArgumentError
 
 from . import estimates, lyapunov, monitors, overview, signals, torques, tracking
@@ -69,7 +69,7 @@ def run_overview(run: Samples) -> Figure:
 
 
 def _require_run(name: str, x: object) -> None:
-    if not all(hasattr(x, field) for field in ("t", "q", "v", "applied", "monitors")):
+    if not has_attributes(x, "t", "q", "v", "applied", "monitors"):
         raise ArgumentError(f"{name}: expected a geomctrl.Run, got {shown(x)}")
 
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from geomctrl.arguments import path_of, shown
+from geomctrl.arguments import has_attributes, path_of, shown
 from geomctrl.errors import ArgumentError
 
 from .style import BLUE, new_figure, open_frame, own_style, show_placeholder, write_png
@@ -44,7 +44,7 @@ def plot_sweep(table: Any, folder: str | os.PathLike) -> list[Path]:
     array, the maximum is taken.
     """
     folder = path_of("folder", folder)
-    if not all(hasattr(table, field) for field in ("data_vars", "sizes", "variables")) or "run" not in table:
+    if not has_attributes(table, "data_vars", "sizes", "variables") or "run" not in table:
         raise ArgumentError(f"table: expected what geomctrl.sweep returns, got {shown(table)}")
     measures = [name for name, x in table.data_vars.items() if x.dtype.kind == "f" and name != "t_reached"]
     return [write_png(figure(table, name), folder / f"{name}.png") for name in measures]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import attribute
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.code_identity import MISSING, PLAIN
 from geomctrl.tracing.containers import content, difference, space_of

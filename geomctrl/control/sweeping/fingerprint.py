@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import is_a
 from geomctrl.control.compiled.object_kinds import CALLED
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.code_identity import (
@@ -86,7 +87,7 @@ class _Digests:
         return _short(" ".join(self.of(part) for part in parts))
 
     def _visit(self, x: Any) -> str:
-        if isinstance(x, types.CodeType):
+        if is_a(x, types.CodeType):
             return self.all(x.co_code, x.co_names, x.co_varnames, x.co_freevars, x.co_consts)
         if type(x) in (list, tuple):
             return self.all(type(x).__name__, *x)
@@ -94,15 +95,15 @@ class _Digests:
             return self.all("set", *sorted(self.of(item) for item in x))
         if type(x) in (dict, types.MappingProxyType):
             return self.all("dict", *(part for item in x.items() for part in item))
-        if isinstance(x, types.ModuleType):
+        if is_a(x, types.ModuleType):
             return self.of(f"module {x.__name__}")
         if (parts := parts_of(x)) is not None:
             return self.all(type(x).__name__, *parts)
-        if isinstance(x, (types.BuiltinFunctionType, types.MethodDescriptorType)):
+        if is_a(x, (types.BuiltinFunctionType, types.MethodDescriptorType)):
             return self._compiled(x)
-        if isinstance(x, types.FunctionType):
+        if is_a(x, types.FunctionType):
             return self._named(x, x.__globals__.get("__name__"), self._function)
-        if isinstance(x, type):
+        if is_a(x, type):
             return self._named(x, x.__module__, self._class)
         if origin(type(x).__module__) == "library" and hasattr(x, "__wrapped__"):  # for example a numba dispatcher
             return self.all("wrapped", x.__wrapped__)
@@ -161,7 +162,7 @@ class _Digests:
         return self.all(type(x), x.__bases__, *((k, v) for k, v in members if v or k not in CREATED))
 
     def _object(self, x: Any) -> str:
-        if isinstance(x, Mechanism) and x.origin.visual is not None:
+        if is_a(x, Mechanism) and x.origin.visual is not None:
             x = replace(x, origin=replace(x.origin, visual=None))  # the location of meshes does not affect results
         if isinstance(x, enum.Enum):
             return self.all(type(x), vars(x))

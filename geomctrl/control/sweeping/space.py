@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import shown
+from geomctrl.arguments import has_attributes, is_a, shown
 from geomctrl.errors import ArgumentError
 
 KINDS = "fiubU"  # numpy kinds: numbers, booleans, text
@@ -90,10 +90,10 @@ def checked_space(space: Any) -> Space:
     xarray, (dimensions, values) or (dimensions, values, attrs). Raises ArgumentError, naming the parameter, for
     anything else, for nan and infinity, and for a dimension with two lengths.
     """
-    if hasattr(space, "data_vars") and hasattr(space, "variables"):  # an xarray.Dataset, without importing xarray
+    if has_attributes(space, "data_vars", "variables"):  # an xarray.Dataset, without importing xarray
         entries = {name: (x.dims, x.values, x.attrs) for name, x in space.variables.items()}
         sizes = {_name(dim): int(n) for dim, n in space.sizes.items()}
-    elif isinstance(space, Mapping):
+    elif is_a(space, Mapping):
         entries, sizes = {name: _spread(name, entry) for name, entry in space.items()}, {}
     else:
         raise ArgumentError(f"space: expected a dict or an xarray.Dataset, got {shown(space)}")

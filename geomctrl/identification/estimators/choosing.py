@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import is_a
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import ShortLogError
 from geomctrl.identification.findings import Finding
@@ -105,7 +106,7 @@ def chosen(
 
 
 def is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == AUTO
+    return is_a(value, str) and value == AUTO
 
 
 def _check(estimator: Estimator, options: Mapping[str, Any]) -> None:

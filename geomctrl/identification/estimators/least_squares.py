@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, number, one_or_each, positive
+from geomctrl.arguments import checked, count, is_a, number, one_or_each, positive, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.compressed import Compressed
@@ -121,7 +121,7 @@ def weights_of(model, c, weights) -> np.ndarray:
     n = model.robot.nv
     if weights is None:
         return np.ones(n)
-    if isinstance(weights, str):
+    if is_a(weights, str):
         if weights != "noise":
             raise ArgumentError(f"weights: expected None, 'noise' or {n} numbers, got {weights!r}")
         return wls(model, c).weights
@@ -131,13 +131,13 @@ def weights_of(model, c, weights) -> np.ndarray:
 def prior_of(model, prior) -> np.ndarray:
     if prior is None:
         return model.prior
-    x = checked("prior", prior, ()).ravel()
-    if x.shape == (model.inertial,):
-        x = np.concatenate((x, model.prior[model.inertial :]))
-    if x.shape != (model.size,) or not np.isfinite(x).all():
+    x = checked("prior", prior, ())
+    if x.shape in ((model.inertial,), (model.inertial // 10, 10)):  # the transpose has as many numbers
+        x = np.concatenate((x.ravel(), model.prior[model.inertial :]))
+    if x.shape != (model.size,):
         raise ArgumentError(
-            f"prior: expected {model.size} finite parameters (or the {model.inertial} inertial ones), got"
-            f" {np.shape(prior)}"
+            f"prior: expected {model.size} finite parameters (or the {model.inertial} inertial ones, (nbodies, 10) or"
+            f" one after the other), got {x.shape}"
         )
     return x
 
@@ -179,6 +179,10 @@ def _solution(c, w, x0, scale, strength) -> tuple[np.ndarray, np.ndarray]:
     """(x (size,), the rows of its least squares problem) in units of S: the unknown is (x - prior) / S."""
     A, b = c.system(w)
     size = np.linalg.norm(w * c.norms)
+    if not 0.0 < size < np.inf:
+        raise ArgumentError(
+            f"weights: expected numbers whose products with the torques can be represented, got {shown(w)}"
+        )
     A, b = A * scale / size, (b - A @ x0) / size
     rows = np.vstack((A, np.sqrt(strength) * np.eye(len(x0))))
     return x0 + scale * np.linalg.lstsq(rows, np.concatenate((b, np.zeros(len(x0)))), rcond=None)[0], rows

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import exactly, number, shown
+from geomctrl.arguments import exactly, is_a, number, pair
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.curvature import christoffel_symbols
 from geomctrl.mechanism import configuration, inertia
@@ -84,10 +84,8 @@ def domain_of(robot: Mechanism, box: tuple[ArrayLike, ArrayLike] | None) -> Doma
     """Return the domain of the joint limits, or of the box (lower, upper), (nv,) each."""
     if box is None:
         return Domain(robot, np.array(robot.limits.lower), np.array(robot.limits.upper))
-    is_sequence = isinstance(box, (tuple, list)) or (isinstance(box, np.ndarray) and box.ndim > 0)
-    if not is_sequence or len(box) != 2:
-        raise ArgumentError(f"box: expected (lower, upper), ({robot.nv},) each, got {shown(box)}")
-    lower, upper = (exactly(f"box: {x}", a, (robot.nv,), finite=False) for x, a in zip(("lower", "upper"), box))
+    ends = pair("box", box, f"(lower, upper), ({robot.nv},) each")
+    lower, upper = (exactly(f"box: {x}", a, (robot.nv,), finite=False) for x, a in zip(("lower", "upper"), ends))
     for name, low, high in zip(robot.dof_names, lower, upper):
         if not low <= high or low == np.inf or high == -np.inf:
             raise ArgumentError(f"box: expected lower <= upper, got [{low:.6g}, {high:.6g}] for joint {name!r}")
@@ -294,7 +292,7 @@ def _interval(robot: Mechanism, parameters) -> tuple[np.ndarray, np.ndarray]:
     shape, pi = robot.parameters.shape, np.array(robot.parameters)
     if parameters is None:
         return pi, np.zeros(shape)
-    if isinstance(parameters, (tuple, list)):
+    if is_a(parameters, (tuple, list)):
         if len(parameters) != 2:
             raise ArgumentError(f"parameters: expected (lower, upper), got {len(parameters)} items")
         lower, upper = (exactly(f"parameters: {x}", a, shape) for x, a in zip(("lower", "upper"), parameters))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, number, one_or_each, positive, shown
+from geomctrl.arguments import checked, is_a, number, one_or_each, pair, positive, shown
 from geomctrl.control.closed_loop import require_controller_of
 from geomctrl.control.contracts import started
 from geomctrl.control.friction import Friction
@@ -91,16 +91,15 @@ def with_others(box: Box, plant: Plant, p_lo: np.ndarray, p_hi: np.ndarray) -> t
     return p_lo, p_hi
 
 
-def half_widths(name: str, pair: Any, robot: Robot) -> np.ndarray:
+def half_widths(name: str, widths: Any, robot: Robot) -> np.ndarray:
     """Positive lengths of q and of v, as one array (2 nv,)."""
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise ArgumentError(f"{name}: expected a pair (q, v) of half widths, got {shown(pair)}")
-    q, v = (one_or_each(f"{name}.{part}", x, robot.nv, "a positive number", positive) for part, x in zip("qv", pair))
+    each = zip("qv", pair(name, widths, "a pair (q, v) of half widths"))
+    q, v = (one_or_each(f"{name}.{part}", x, robot.nv, "a positive number", positive) for part, x in each)
     return np.concatenate((q, v))
 
 
 def half_axes(outside: Any, robot: Robot) -> np.ndarray:
-    if isinstance(outside, (tuple, list)):
+    if is_a(outside, (tuple, list)):
         return half_widths("outside", outside, robot)
     r = number("outside", outside, "a positive number or a pair (q, v) of half axes", lambda x: 0.0 < x < np.inf)
     return half_widths("outside", (r, 5.0 * r), robot)
@@ -108,7 +107,7 @@ def half_axes(outside: Any, robot: Robot) -> np.ndarray:
 
 def parameter_intervals(parameters: Any, robot: Robot) -> tuple[np.ndarray, np.ndarray]:
     p = robot.parameters
-    if isinstance(parameters, (tuple, list)) and len(parameters) == 2:
+    if is_a(parameters, (tuple, list)) and len(parameters) == 2:
         lo, hi = (checked("parameters", x, p.shape) for x in parameters)
         if lo.shape != p.shape or hi.shape != p.shape or not (lo <= hi).all():
             raise ArgumentError(
@@ -125,8 +124,8 @@ def numbers_text(x: np.ndarray) -> str:
 
 def domain_text(half: np.ndarray, robot: Robot, parameters: Any) -> str:
     n = robot.nv
-    of = "intervals" if isinstance(parameters, (tuple, list)) else f"{100.0 * float(parameters):g} %"
-    exact = isinstance(parameters, (int, float)) and parameters == 0
+    of = "intervals" if is_a(parameters, (tuple, list)) else f"{100.0 * float(parameters):g} %"
+    exact = is_a(parameters, (int, float)) and parameters == 0
     robots = "" if exact else f", every inertial parameter within {of}"
     q, v = numbers_text(half[:n]), numbers_text(half[n:])
     return f"q within {q}, v within {v} of the equilibrium ({2 * n} dimensions){robots}"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl import files
-from geomctrl.arguments import checked, count, listed, number, path_of, shown
+from geomctrl.arguments import checked, count, listed, number, pair, path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.testing.certificates.certificate import PROVED, REFUTED, UNDECIDED
 
@@ -454,11 +454,10 @@ def _with_time(x: np.ndarray) -> np.ndarray:
     return np.append(x, 0.0)
 
 
-def pair_of(name: str, pair: Any, shape: tuple[int, ...], finite: bool = True) -> tuple[np.ndarray, np.ndarray]:
+def pair_of(name: str, x: Any, shape: tuple[int, ...], finite: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """(lower, upper), arrays of a shape with lower <= upper."""
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise ArgumentError(f"{name}: expected a pair (lower, upper) of arrays {shape}, got {shown(pair)}")
-    lower, upper = (checked(name, x, shape, finite) for x in pair)
+    ends = pair(name, x, f"a pair (lower, upper) of arrays {shape}")
+    lower, upper = (checked(name, end, shape, finite) for end in ends)
     if lower.shape != shape or upper.shape != shape or not (lower <= upper).all():
-        raise ArgumentError(f"{name}: expected arrays {shape} with lower <= upper, got {shown(pair)}")
+        raise ArgumentError(f"{name}: expected arrays {shape} with lower <= upper, got {shown(x)}")
     return lower, upper
