@@ -318,6 +318,14 @@ def _items(name: str, x: Any, expected: str) -> list:
     return items
 
 
+def mapped(name: str, x: object, expected: str) -> dict[Any, Any]:
+    """Return a mapping as a dict; raises ArgumentError, naming the argument `name`, for anything else."""
+    if is_a(x, Mapping):
+        with contextlib.suppress(Exception):  # of a mapping whose items can not be read
+            return dict(x)
+    raise ArgumentError(f"{name}: expected {expected}, got {shown(x)}")
+
+
 def pair(name: str, x: object, expected: str) -> tuple[Any, Any]:
     """Return the two items of x; raises ArgumentError, naming the argument `name`, unless it is a tuple, a list or an
     array of two.

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import instance, is_a, shown
+from geomctrl.arguments import instance, is_a, mapped, shown
 from geomctrl.described import recorded
 from geomctrl.errors import ArgumentError, GeomctrlError, NameNotFoundError
 from geomctrl.mechanism.mechanism import Mechanism
@@ -94,7 +94,7 @@ def with_arguments(x: Any, changes: Mapping[str, Any] = MappingProxyType({})) ->
     >>> gc.control.with_arguments(law, {"reference.amplitude": 0.1, "K": 30.0})
     Passivity(two_link, reference=Sinusoids(two_link, q0=[0, 0], amplitude=0.1, frequency=0.5), Lambda=5, K=30)
     """
-    changes = instance("changes", changes, Mapping, "values by name")
+    changes = mapped("changes", changes, "values by name")
     call_of(x)  # refuses what has no arguments
     return changed(x, {path_of(name): value for name, value in changes.items()})
 

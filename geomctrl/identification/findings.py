@@ -73,10 +73,10 @@ def ignorable(name: str, kinds: Any) -> tuple[str, ...]:
     """Return the kinds of findings to ignore after checking that they are keys of KINDS, or "all"."""
     if is_a(kinds, str) or not is_a(kinds, Sequence):
         raise ArgumentError(f"{name}: expected kinds of findings, a list of names, got {shown(kinds)}")
-    for kind in kinds:
+    for kind in (names := listed(name, kinds, "kinds of findings")):
         if not isinstance(kind, str) or (kind != ALL and kind not in KINDS):
             raise ArgumentError(f"{name}: expected {', '.join(KINDS)} or {ALL}, got {shown(kind)}")
-    return tuple(kinds)
+    return tuple(names)
 
 
 TRUST, DOUBTS, DISTRUST = "trust", "doubts", "distrust"

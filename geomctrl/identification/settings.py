@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import choice, count, exactly, flag, instance, is_a, number, shown
+from geomctrl.arguments import choice, count, exactly, flag, instance, is_a, mapped, number, shown
 from geomctrl.errors import ArgumentError
 
 from .estimators import named
@@ -195,7 +195,7 @@ class Settings:
 def _boxes(boxes: Any) -> dict[str, np.ndarray]:
     """Boxes (2, 3) by body name, lower corner first. Raises ArgumentError."""
     out = {}
-    for body, box in instance("boxes", boxes, Mapping, "a dict of boxes (2, 3) by the names of bodies").items():
+    for body, box in mapped("boxes", boxes, "a dict of boxes (2, 3) by the names of bodies").items():
         instance("boxes", body, str, "names of bodies")
         out[body] = exactly(f"boxes[{body!r}]", box, (2, 3))
         if (out[body][0] > out[body][1]).any():

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import frozen, is_a, listed, number, shown
+from geomctrl.arguments import frozen, listed, mapped, number, shown
 from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
 
 from .checks import check_name
@@ -51,15 +51,11 @@ class Coupling:
 
     def __post_init__(self):
         check_name("joint", self.joint)
-        if not is_a(self.follows, Mapping):
-            raise ArgumentError(
-                f"coupling of joint {self.joint!r}: follows: expected ratios by joints' names,"
-                f" got {shown(self.follows)}"
-            )
         ratios = {}
-        for name, ratio in self.follows.items():
-            check_name(f"coupling of joint {self.joint!r}: follows", name)
-            ratios[name] = number(f"coupling of joint {self.joint!r}: follows[{name!r}]", ratio)
+        label = f"coupling of joint {self.joint!r}: follows"
+        for name, ratio in mapped(label, self.follows, "ratios by joints' names").items():
+            check_name(label, name)
+            ratios[name] = number(f"{label}[{name!r}]", ratio)
         object.__setattr__(self, "follows", MappingProxyType(ratios))
         object.__setattr__(self, "offset", number(f"coupling of joint {self.joint!r}: offset", self.offset))
 

@@ -199,7 +199,7 @@ class Joint(ReadableRepr):
     def _check(self, kind: Any, S: Any, name: Any, properties: dict[str, Any]) -> None:
         """Check the arguments and set the fields."""
         put = object.__setattr__
-        if not is_a(kind, str) or kind not in DOFS:
+        if not is_a(kind, str) or str(kind) not in DOFS:
             raise ModelError(f"kind: expected one of {', '.join(map(repr, DOFS))}, got {shown(kind)}")
         if name is not None and (not is_a(name, str) or not name):
             raise ArgumentError(f"name: expected a name, or None for that of the body, got {shown(name)}")

@@ -129,7 +129,7 @@ def _function(robot: Mechanism, name: str, term: Term, precision: str) -> c.Func
 
 def _names(terms: Sequence[str]) -> list[str]:
     if is_a(terms, str):
-        return [terms]
+        return [str(terms)]
     names = listed("terms", terms)
     if not names or not all(isinstance(name, str) for name in names):
         raise ArgumentError(f"terms: expected at least one name of a term, got {shown(terms)}")

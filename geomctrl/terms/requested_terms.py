@@ -82,6 +82,7 @@ def compiled_term(
     NameNotFoundError for an unknown term or frame, ArgumentError for a frame that is missing or not needed.
     """
     functions = {**CATALOGUE, **(others or {})}
+    term = str(term) if is_a(term, str) else term  # a subclass may compare in its own way
     if not is_a(term, str) or (term not in functions and term not in FRAME_TERMS):
         raise NameNotFoundError(
             f"{argument}: expected one of {', '.join([*functions, *FRAME_TERMS])}, got {shown(term)}"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from geomctrl.arguments import has_attributes, instance, path_of, shown
+from geomctrl.arguments import has_attributes, mapped, path_of, shown
 from geomctrl.errors import ArgumentError
 
 from . import estimates, lyapunov, monitors, overview, signals, torques, tracking
@@ -40,7 +40,7 @@ def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samp
     if folder.suffix.lower() in PICTURES and not folder.is_dir():
         one = f"run.plot().savefig({str(folder)!r})"
         raise ArgumentError(f"folder: expected one for several PNG files, got {str(folder)!r}; for the overview: {one}")
-    others = instance("compare", {} if compare is None else compare, Mapping, "further runs by name")
+    others = mapped("compare", {} if compare is None else compare, "further runs by name")
     for x in others.values():
         _require_run("compare", x)
     _require_samples(run)

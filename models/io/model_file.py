@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import instance, path_of, shown
+from geomctrl.arguments import instance, mapped, path_of, shown
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
 from geomctrl.files import read_toml, require_regular, write_text
 from geomctrl.mechanism import inertia
@@ -59,7 +59,7 @@ def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None =
     """
     instance("robot", robot, Robot, "a geomctrl.Robot")
     path = path_of("path", path)
-    kept: Mapping[str, Any] = instance("extra", {} if extra is None else extra, Mapping, "a dict")
+    kept = mapped("extra", {} if extra is None else extra, "a dict")
     document = {
         "format": FORMAT,
         "version": VERSION,
@@ -84,7 +84,7 @@ def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None =
         ],
         "couplings": [{"joint": c.joint, "follows": dict(c.follows), "offset": c.offset} for c in robot.couplings],
         "frames": [{"name": f.name, "body": f.body, "placement": f.placement[:3].tolist()} for f in robot.frames],
-        "extra": dict(kept),
+        "extra": kept,
     }
     try:
         text = json.dumps(document, indent=1, allow_nan=False)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from geomctrl.arguments import instance, path_of
+from geomctrl.arguments import instance, mapped, path_of
 from geomctrl.errors import ModelError
 from geomctrl.files import whole, write_text
 from geomctrl.lie import se3
@@ -367,7 +367,7 @@ def save_c_header(
     """
     instance("robot", robot, Robot, "a geomctrl.Robot")
     path = path_of("path", path)
-    details: Mapping[str, Any] = instance("extra", {} if extra is None else extra, Mapping, "a dict")
+    details = mapped("extra", {} if extra is None else extra, "a dict")
     name = prefix("name", prefix_of(robot.name, "robot") if name is None else name)
     guard = f"{name.upper()}_PARAMETERS_H"
     identified = instance("extra: identified", details.get("identified", {}), Mapping, "numbers by name")

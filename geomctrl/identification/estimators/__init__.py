@@ -32,9 +32,9 @@ ESTIMATORS = {e.name: e for e in (OLS, WLS, RIDGE, CONSISTENT)}
 
 def named(method: str) -> Estimator:
     """Return the estimator with this name. Raises ArgumentError."""
-    if not is_a(method, str) or method not in ESTIMATORS:
+    if not is_a(method, str) or str(method) not in ESTIMATORS:
         raise ArgumentError(f"method: expected one of {', '.join(ESTIMATORS)}, got {shown(method)}")
-    return ESTIMATORS[method]
+    return ESTIMATORS[str(method)]
 
 
 def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", **options: Any) -> Estimate:

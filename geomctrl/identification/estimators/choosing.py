@@ -106,7 +106,7 @@ def chosen(
 
 
 def is_auto(value: Any) -> bool:
-    return is_a(value, str) and value == AUTO
+    return is_a(value, str) and str(value) == AUTO
 
 
 def _check(estimator: Estimator, options: Mapping[str, Any]) -> None:

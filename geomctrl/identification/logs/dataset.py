@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import instance, is_a, path_of, shown
+from geomctrl.arguments import instance, is_a, listed, path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 from geomctrl.identification.errors import DataError
@@ -236,7 +236,7 @@ class Dataset(Samples):
         101
         """
         file_options = Reading(keys, **options)
-        if is_a(names, str) or not is_a(names, Sequence) or not all(is_a(x, str) for x in names):
+        if is_a(names, str) or not is_a(names, Sequence) or not all(is_a(x, str) for x in listed("names", names)):
             raise ArgumentError(f"names: expected one per joint, got {shown(names)}")
         if label is not None:
             instance("label", label, str, "text")

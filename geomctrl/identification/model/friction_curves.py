@@ -127,8 +127,9 @@ def fit_curves(
 
 
 def _bounds(bounds) -> tuple[float, float]:
-    low, high = checked("bounds", bounds, (2,), finite=False).ravel()[:2].tolist()
-    if np.ndim(bounds) != 1 or not 0.0 <= low < high:
+    ends = checked("bounds", bounds, (2,), finite=False)
+    low, high = ends.ravel()[:2].tolist()
+    if ends.ndim != 1 or not 0.0 <= low < high:
         raise ArgumentError(f"bounds: expected two speeds, 0 <= low < high, got {shown(bounds)}")
     return low, high
 

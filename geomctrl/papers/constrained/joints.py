@@ -149,9 +149,9 @@ class Constraint:
             raise ArgumentError(f"constraint {shown(self.name)}: name: expected a string")
         # a string is not a sequence of names
         if not isinstance(self.bodies, str) and isinstance(self.bodies, Sequence):
-            object.__setattr__(self, "bodies", tuple(self.bodies))
+            object.__setattr__(self, "bodies", tuple(listed("bodies", self.bodies)))
         label, kinds = f"constraint {self.name!r}", (*LOWER_PAIRS, "distance", "holonomic")
-        if not is_a(self.kind, str) or self.kind not in kinds:
+        if not is_a(self.kind, str) or str(self.kind) not in kinds:
             raise ModelError(f"{label}: kind: expected one of {', '.join(kinds)}, got {shown(self.kind)}")
         if self.kind != "holonomic" and len(bodies_of(self)) != 2:
             raise ModelError(f"{label}: bodies: expected two, got {self.bodies!r}")

@@ -293,9 +293,8 @@ def _interval(robot: Mechanism, parameters) -> tuple[np.ndarray, np.ndarray]:
     if parameters is None:
         return pi, np.zeros(shape)
     if is_a(parameters, (tuple, list)):
-        if len(parameters) != 2:
-            raise ArgumentError(f"parameters: expected (lower, upper), got {len(parameters)} items")
-        lower, upper = (exactly(f"parameters: {x}", a, shape) for x, a in zip(("lower", "upper"), parameters))
+        ends = pair("parameters", parameters, "(lower, upper)")
+        lower, upper = (exactly(f"parameters: {x}", a, shape) for x, a in zip(("lower", "upper"), ends))
         if (lower > upper).any():
             body, p = np.argwhere(lower > upper)[0].tolist()
             raise ArgumentError(

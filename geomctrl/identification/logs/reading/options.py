@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from geomctrl.arguments import checked, count, flag, instance, listed, number, shown
+from geomctrl.arguments import checked, count, flag, instance, listed, mapped, number, shown
 from geomctrl.errors import ArgumentError
 
 from .recording import real
@@ -166,7 +166,7 @@ class Reading:
     def __post_init__(self):
         for option_name in ("keys", "units"):
             value = getattr(self, option_name)
-            by_field = {} if value is None else instance(option_name, value, Mapping, "a dict by field")
+            by_field = {} if value is None else mapped(option_name, value, "a dict by field")
             for name, x in by_field.items():
                 if name not in FIELDS:
                     raise ArgumentError(f"{option_name}: expected {', '.join(FIELDS)}, got {name!r}")
