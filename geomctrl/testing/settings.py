@@ -14,7 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, count, has_attributes, is_a, number, pair, shown
+from geomctrl.arguments import (
+    checked,
+    count,
+    function,
+    has_attributes,
+    is_a,
+    number,
+    pair,
+    per_coordinate,
+    positive,
+    shown,
+)
 from geomctrl.control.sweeping.executors import check_executor
 from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
@@ -59,6 +70,8 @@ class Region:
             _store(self, spread=number("spread", self.spread, "a positive number up to 1e6", lambda x: 0.0 < x <= 1e6))
         if self.domain is not None:
             _require_parts("domain", self.domain, ("t", *PARTS))
+        if self.equilibrium is not None:
+            checked("equilibrium", self.equilibrium, ())
 
 
 @named_arguments()
@@ -88,7 +101,10 @@ class Runs:
 
     def __post_init__(self):
         seconds = {name: _seconds(name, getattr(self, name)) for name in ("duration", "dt")}
-        _store(self, count=count("runs", self.count), **seconds)
+        _store(self, count=count("count", self.count), **seconds)
+
+
+EXPECTED_AT = "'joints', a frame, an array (nv, m) or a function (robot, q) of one"
 
 
 @named_arguments()
@@ -119,6 +135,12 @@ class Port:
 
     def __post_init__(self):
         _store(self, largest=number("largest", self.largest, "a positive number", lambda x: x > 0.0))
+        if callable(self.at):
+            function("at", self.at, "(robot, q) -> B (nv, m)", 2)
+        elif not is_a(self.at, str) and checked("at", self.at, ()).ndim != 2:
+            raise ArgumentError(f"at: expected {EXPECTED_AT}, got {shown(self.at)}")
+        if self.output is not None:
+            function("output", self.output, "(t, q, v, z) -> y", 4)
 
 
 @named_arguments()
@@ -157,9 +179,11 @@ class Box:
     z: Any = None
 
     def __post_init__(self):
-        for name in ("q", "v", "equilibrium", "z"):  # their lengths depend on the robot and the law
-            if (x := getattr(self, name)) is not None or name in "qv":
-                checked(name, x, ())
+        for name in "qv":  # their lengths depend on the robot, and that of z on the law
+            per_coordinate(name, getattr(self, name), "positive half widths", positive)
+        for name in ("equilibrium", "z"):
+            if getattr(self, name) is not None:
+                checked(name, getattr(self, name), ())
         if self.friction is not None:
             number("friction", self.friction, "a share, not negative, such as 0.2 for 20 %", lambda x: x >= 0.0)
         if self.disturbance is not None:
@@ -235,7 +259,7 @@ def runs_of(runs: Any, default: Runs) -> Runs:
 
 
 def port_of(port: Any) -> Port:
-    return port if is_a(port, Port) else Port(port)
+    return port if is_a(port, Port) else _group("port", Port(), port, f"a Port, or {EXPECTED_AT}")
 
 
 def budget_of(budget: Any, unused: tuple[str, ...] = ()) -> Budget:
@@ -251,7 +275,11 @@ def budget_of(budget: Any, unused: tuple[str, ...] = ()) -> Budget:
 def box_of(box: Any) -> Box:
     if is_a(box, Box):
         return box
-    return Box(*pair("box", box, "a pair (q, v) of half widths, or a Box"))
+    q, v = pair("box", box, "a pair (q, v) of half widths, or a Box")
+    try:
+        return Box(q, v)
+    except ArgumentError as error:
+        raise ArgumentError(f"box: {error}") from None
 
 
 def _group(name: str, default: Any, first: Any, expected: str) -> Any:

@@ -97,13 +97,13 @@ EXAMPLES = {
     ),
     "testing.Box": Example(
         {
-            "q": Argument(0.5, "all"),  # checked with the robot
-            "v": Argument(1.0, "all"),
+            "q": number(0.5, positive=True),
+            "v": number(1.0, positive=True),
             "times": None,
-            "equilibrium": Argument(None, "all"),
+            "equilibrium": Argument(np.array([0.0]), "none empty huge negative shape"),  # of any length
             "disturbance": number(0.5, negative=False),
             "friction": number(0.25, negative=False),
-            "z": Argument(0.125, "all"),
+            "z": number(0.125, legal="empty shape"),
         }
     ),
     "testing.Budget": Example(

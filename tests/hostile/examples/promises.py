@@ -93,12 +93,12 @@ EXAMPLES = {
         {
             "spread": number(0.5, positive=True),
             "domain": Argument({"q": (-0.5, 0.5)}, "none"),
-            "equilibrium": Argument(np.array([0.0]), "all"),
+            "equilibrium": Argument(np.array([0.0]), "none empty huge negative shape"),  # of any length
         }
     ),
     "testing.Runs": Example({"count": 1, "duration": number(0.5, positive=True), "dt": number(0.125, positive=True)}),
     "testing.Port": Example(
-        {"at": Argument("joints", "all"), "largest": number(2.0, positive=True), "output": Argument(output, "all")}
+        {"at": Argument("joints", "string shape"), "largest": number(2.0, positive=True), "output": output}
     ),
     "InputToState.bound": Example({"disturbance": number(1.0, negative=False)}, InputToState(1.0, 0.5)),
     "testing.assert_passive_port": Example(
