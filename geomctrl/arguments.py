@@ -44,6 +44,7 @@ def is_a(x: object, kinds: type[T] | tuple[type[T], ...]) -> "TypeIs[T]":
     try:
         return isinstance(x, kinds)
     except Exception:
+        issubclass(object, kinds)  # raises TypeError if `kinds` is the reason
         return False
 
 

@@ -23,6 +23,8 @@ from geomctrl.identification.excitation.trajectory import Trajectory, save_traje
 from geomctrl.models import load_extra
 from geomctrl.models.io.model_file import load_model
 from geomctrl.tracing.backends.ptx import processor
+from geomctrl.viewing.plots import plot_run
+from geomctrl.viewing.sweeps import plot_sweep
 
 ROBOT = models.two_link()
 MOTION = references.Sinusoids(ROBOT, [0.0, 0.0], 0.1, 0.5)
@@ -66,6 +68,16 @@ CALLS = {
     "q   ": lambda: ROBOT.mass_matrix(bytearray(b"ab")),
     "q     ": lambda: ROBOT.mass_matrix(memoryview(b"ab")),
     "q         ": lambda: ROBOT.mass_matrix(dead()),
+    "body 'a': parent": lambda: gc.Body("a", dead(), gc.Joint.revolute((0, 0, 1)), None, ROBOT.parameters[0]),
+    "end": lambda: gc.Wrench("tip", np.zeros(6), end=dead()),
+    "group": lambda: gc.integrators.integrate(np.negative, ZERO, (0.0, 1.0), 0.1, "MK4", dead()),
+    "method": lambda: identification.Settings(method=dead()),
+    "run": lambda: plot_run(dead(), "out"),
+    "table": lambda: plot_sweep(dead(), "out"),
+    "model  ": lambda: gc.interop.from_mujoco(ROBOT, dead(), ZERO, ZERO),
+    "prior": lambda: lifted(np.ones((10, 2))),
+    "prior ": lambda: ridge(prior=np.ones((10, 2))),
+    "weights": lambda: ridge(weights=5e-324),
     "rotor": lambda: identification.RegressorModel(ROBOT, rotor=itertools.repeat(True)),
     "columns": lambda: identification.RegressorModel(ROBOT, columns=itertools.repeat(True)),
     "sensors   ": lambda: gc.Plant(ROBOT, sensors=itertools.repeat(None)),
@@ -140,6 +152,23 @@ CALLS = {
 }
 
 
+def lifted(prior):
+    base = identification.base_parameters(ROBOT)
+    return base.lift(np.zeros(base.size), prior)
+
+
+def ridge(**options):
+    q, v, a, tau = np.random.default_rng(0).normal(size=(4, 50, 2))
+    log = identification.Dataset(0.01 * np.arange(50), q, tau, v=v, a=a)
+    return identification.fit(identification.RegressorModel(ROBOT), log, "ridge", **options)
+
+
+def test_priors_of_bodies_are_rows_or_one_after_the_other():
+    prior = np.arange(20.0)
+    assert np.array_equal(lifted(prior), lifted(prior.reshape(2, 10)))
+    assert np.array_equal(ridge(prior=prior).values, ridge(prior=prior.reshape(2, 10)).values)
+
+
 def robustness(rate):
     """Search with a measure that returns `rate`."""
     testing.assert_robust(lambda point: (ROBOT, PASSIVITY), {"payload": (0.0, 1.0)}, measure=lambda rates: rate)
@@ -177,6 +206,8 @@ CHECKERS = {
     "path_of": lambda x: arguments.path_of("it", x),
     "listed": lambda x: arguments.listed("it", x),
     "instance": lambda x: arguments.instance("it", x, dict, "a dict"),
+    "mapped": lambda x: arguments.mapped("it", x, "a dict"),
+    "pair": lambda x: arguments.pair("it", x, "two numbers"),
     "generator": lambda x: arguments.generator("it", x),
 }
 

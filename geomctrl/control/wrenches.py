@@ -87,7 +87,7 @@ class Wrench(External):
     switches: tuple[float, ...] = field(init=False, repr=False)
 
     def __post_init__(self):
-        if not isinstance(self.frame, str):
+        if not is_a(self.frame, str):
             raise ArgumentError(f"frame: expected the name of a frame, got {shown(self.frame)}")
         if callable(self.value):
             function("value", self.value, "of t", 1)
@@ -96,7 +96,7 @@ class Wrench(External):
         representation_number(self.representation)
         for name, none in (("start", -math.inf), ("end", math.inf)):
             x = getattr(self, name)
-            object.__setattr__(self, name, none if isinstance(x, float) and x == none else number(name, x))
+            object.__setattr__(self, name, none if type(x) in (float, np.float64) and x == none else number(name, x))
         if not self.start < self.end:
             raise ArgumentError(f"end: expected a time after start = {self.start:g} s, got {self.end!r}")
         edges = [t for t in (self.start, self.end) if math.isfinite(t)]

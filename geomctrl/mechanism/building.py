@@ -71,7 +71,7 @@ class Body(ReadableRepr):
     def __post_init__(self):
         check_name("name", self.name)
         label = f"body {self.name!r}"
-        if not is_a(self.parent, str | None):
+        if not is_a(self.parent, (str, type(None))):
             raise ArgumentError(f"{label}: parent: expected a name or None, got {shown(self.parent)}")
         if not is_a(self.joint, Joint):
             raise ArgumentError(f"{label}: joint: expected a geomctrl.Joint, got {shown(self.joint)}")

@@ -121,7 +121,7 @@ def random_robot(
         parents = [int(rng.integers(-1, i)) for i in range(len(kinds))]
     kinds = known_kinds(kinds)
     array = is_a(parents, np.ndarray) and parents.ndim == 1
-    numbers = (array or is_a(parents, Sequence)) and all(is_a(p, int | np.integer) for p in parents)
+    numbers = (array or is_a(parents, Sequence)) and all(is_a(p, (int, np.integer)) for p in parents)
     if not numbers or len(parents) != len(kinds) or not all(-1 <= p < i for i, p in enumerate(parents)):
         raise ArgumentError(
             f"parents: expected for each of {len(kinds)} bodies a body before it or -1, got {shown(parents)}"

@@ -20,6 +20,7 @@ from geomctrl.arguments import (
     function,
     has_attributes,
     is_a,
+    mapped,
     number,
     pair,
     per_coordinate,
@@ -279,7 +280,7 @@ def box_of(box: Any) -> Box:
     try:
         return Box(q, v)
     except ArgumentError as error:
-        raise ArgumentError(f"box: {error}") from None
+        raise ArgumentError(f"box.{error}") from None
 
 
 def _group(name: str, default: Any, first: Any, expected: str) -> Any:
@@ -301,5 +302,6 @@ def _seconds(name: str, x: Any) -> float:
 
 
 def _require_parts(name: str, x: Any, parts: tuple[str, ...]) -> None:
-    if not is_a(x, Mapping) or not set(x) <= set(parts):
-        raise ArgumentError(f"{name}: expected some of {', '.join(map(repr, parts))} by name, got {shown(x)}")
+    expected = f"some of {', '.join(map(repr, parts))} by name"
+    if not set(mapped(name, x, expected)) <= set(parts):
+        raise ArgumentError(f"{name}: expected {expected}, got {shown(x)}")

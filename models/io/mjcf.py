@@ -107,7 +107,7 @@ def _checked_model(mujoco, model):
     if is_a(model, mujoco.MjSpec):
         raise ArgumentError("model: expected a mujoco.MjModel, got a mujoco.MjSpec: pass spec.compile()")
     if not is_a(model, mujoco.MjModel):
-        hint = ": use load_mjcf" if is_a(model, str | Path) else ""
+        hint = ": use load_mjcf" if is_a(model, (str, Path)) else ""
         raise ArgumentError(f"model: expected a mujoco.MjModel, got {shown(model)}{hint}")
     return model
 
@@ -127,7 +127,7 @@ def with_descriptions(source: Any, caller: str) -> tuple[Any, Any, Robot, tuple[
     package, for its error message. Raises as `load_mjcf` does, except for features that a tree does not represent.
     """
     mujoco = require_mujoco(caller)
-    if isinstance(source, mujoco.MjModel):
+    if is_a(source, mujoco.MjModel):
         label, lines, m = "source", _no_lines, copy.copy(source)
     else:
         label, lines, m = compile_mjcf(mujoco, source)

@@ -31,7 +31,7 @@ LAW = controllers.PDGravity(ARM, np.array([0.4, -0.6]))
         (lambda: testing.Box(1.0, 1.0, z="all"), "z: expected real numbers"),
         (lambda: testing.Box(1.0, 1.0, times=(2.0, 1.0)), "times: expected a first and a later last time"),
         (lambda: testing.Box(1.0, 1.0, times=3.0), "times: expected a pair"),
-        (lambda: testing.certify_lyapunov(LAW, ARM, (1.0, -2.0)), "box: v: expected positive half widths"),
+        (lambda: testing.certify_lyapunov(LAW, ARM, (1.0, -2.0)), "box.v: expected positive half widths"),
         (lambda: testing.Budget(0), "boxes: expected"),
         (lambda: testing.Budget(seconds=-1.0), "seconds: expected"),
         (lambda: testing.Budget(seed=0.5), "seed: expected"),

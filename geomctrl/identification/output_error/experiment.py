@@ -75,7 +75,7 @@ class Experiment:
 def experiment(model: RegressorModel, logs: Any, loop: Any) -> Experiment:
     """Create an experiment. Raises ArgumentError, DataError."""
     require_forwards(model)
-    data = listed("logs", logs) if is_a(logs, list | tuple) else [logs]
+    data = listed("logs", logs) if is_a(logs, (list, tuple)) else [logs]
     if not data:
         raise ArgumentError("logs: expected a Dataset, or several, got none")
     loops = loops_of(loop, len(data))

@@ -287,7 +287,7 @@ def check_times(loop: Any) -> None:
 
 def loops_of(value: Any, n: int) -> list[Any]:
     """The loops of n logs: one for all, or one each, with the same gains, period and delay. Raises ArgumentError."""
-    loops = listed("loop", value) if is_a(value, list | tuple) else [value] * n
+    loops = listed("loop", value) if is_a(value, (list, tuple)) else [value] * n
     if len(loops) != n:
         raise ArgumentError(f"loop: expected one, or {n}, one per log, got {len(loops)}")
     for loop in loops:

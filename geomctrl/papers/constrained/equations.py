@@ -52,7 +52,7 @@ class Index1System(ABC):
     ):
         self.constraints = constraints
         self.names = checked_names("constraint", self.constraints, Constraint)
-        if stabilisation is not None and not is_a(stabilisation, Baumgarte | GGL):
+        if stabilisation is not None and not is_a(stabilisation, (Baumgarte, GGL)):
             raise ArgumentError(f"stabilisation: expected None, Baumgarte or GGL, got {shown(stabilisation)}")
         self.stabilisation = stabilisation
         self._table = set_up_rows(bodies, poses, self.constraints)

@@ -244,7 +244,7 @@ def checked_names(noun, items, kind):
 
 def checked_group(body, default):
     group = default if body.group is None else body.group
-    if not is_a(group, SE3 | SO3xR3):
+    if not is_a(group, (SE3, SO3xR3)):
         raise ArgumentError(f"body {body.name!r}: group: expected SE3() or SO3xR3(), got {shown(group)}")
     return group
 
