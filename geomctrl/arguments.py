@@ -1,5 +1,7 @@
 """Check and convert arguments of public functions: shapes, finite numbers, choices, leading axes."""
 
+from __future__ import annotations
+
 import contextlib
 import inspect
 import itertools
@@ -39,7 +41,7 @@ def shown(x: object) -> str:
         return f"an object of type {type(x).__name__}"
 
 
-def is_a(x: object, kinds: type[T] | tuple[type[T], ...]) -> "TypeIs[T]":
+def is_a(x: object, kinds: type[T] | tuple[type[T], ...]) -> TypeIs[T]:
     """`isinstance`, and False for an object whose class can not be read, such as a dead weak proxy."""
     try:
         return isinstance(x, kinds)

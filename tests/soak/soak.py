@@ -33,7 +33,8 @@ from lib.script import run_script  # noqa: E402
 from geomctrl.tracing.backends import cache  # noqa: E402
 
 LONGEST = 300.0  # s of processor time for one check; longer ones count as hanging
-LONGEST_WAIT = 1800.0  # s, likewise: of a check that waits, or on a busy machine
+LONGEST_WAIT = 1800.0  # s without progress, likewise: on a busy machine a check may take any time
+PROGRESS = 0.1  # s of processor time that show that a check does not wait
 KindName = Literal[*checks.CHECKS]
 SHOWN = 10  # failures of a kind, after which it is not run again
 ADDRESS_SPACE = 8 << 30  # bytes, of a process
@@ -86,6 +87,7 @@ class Kind:
     failures: int = 0
     since: float = 0.0  # start time of the check; 0 if none runs
     used: float = 0.0  # processor time of the process at that time [s]
+    moved: tuple[float, float] = 0.0, 0.0  # time of the last progress, and processor time of the check then [s]
     killed: bool = False
     memory: list[float] = field(default_factory=list)  # after each check of this process [MB]
 
@@ -113,6 +115,7 @@ class Kind:
             return False
         if isinstance(message, int):
             self.seed, self.since, self.used = message, time.time(), processor_time(self.process.pid or 0)
+            self.moved = self.since, 0.0
             return True
         right, text, used = message
         self.since = 0.0
@@ -145,8 +148,11 @@ class Kind:
     def stop_if_it_hangs(self) -> None:
         if not self.since or self.killed:
             return
-        waited, used = time.time() - self.since, processor_time(self.process.pid or 0) - self.used
-        if used > LONGEST or waited > LONGEST_WAIT:
+        now, used = time.time(), processor_time(self.process.pid or 0) - self.used
+        if used > self.moved[1] + PROGRESS:
+            self.moved = now, used
+        if used > LONGEST or now - self.moved[0] > LONGEST_WAIT:
+            waited = now - self.since
             print(f"{self.name}, seed {self.seed}: hangs, {used:.0f} s of processor time in {waited:.0f} s", flush=True)
             self.killed = True
             self.process.kill()
