@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import count, number, tolerance
+from geomctrl.arguments import MAX_COUNT, count, number, tolerance
 from geomctrl.control.closed_loop import Loop
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError, GeomctrlError
@@ -355,6 +355,8 @@ def _samples(horizon: float | None, period: float) -> int:
     if horizon is None:
         return 1
     horizon = number("horizon", horizon, "seconds > 0, or None", lambda x: x > 0.0)
+    if horizon / period > MAX_COUNT:
+        raise ArgumentError(f"horizon: expected at most {MAX_COUNT} samples of {period:g} s, got {horizon:g} s")
     return max(1, ceil(horizon / period - 1e-9))
 
 

@@ -68,7 +68,12 @@ class Region:
         if is_a(self.spread, Mapping):
             _require_parts("spread", self.spread, PARTS)
         else:
-            _store(self, spread=number("spread", self.spread, "a positive number up to 1e6", lambda x: 0.0 < x <= 1e6))
+            _store(
+                self,
+                spread=number(
+                    "spread", self.spread, "a positive number from 1e-100 to 1e6", lambda x: 1e-100 <= x <= 1e6
+                ),
+            )
         if self.domain is not None:
             _require_parts("domain", self.domain, ("t", *PARTS))
         if self.equilibrium is not None:

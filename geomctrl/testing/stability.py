@@ -159,7 +159,7 @@ class InputToState(NamedTuple):
     def bound(self, disturbance: float) -> float:
         """The level below which V decreases for disturbances up to this size; infinite if none is known."""
         largest = number("disturbance", disturbance, "a number >= 0", lambda x: x >= 0.0)
-        return self.gain * largest**2 / self.decay if self.decay > 0.0 else np.inf
+        return self.gain * largest * largest / self.decay if self.decay > 0.0 else np.inf
 
 
 @named_arguments()

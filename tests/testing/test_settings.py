@@ -18,6 +18,8 @@ LAW = controllers.PDGravity(ARM, np.array([0.4, -0.6]))
         (lambda: testing.Region(0.0), "spread: expected a positive number"),
         (lambda: testing.Region({"w": 1.0}), "spread: expected some of 'q', 'v', 'z' by name"),
         (lambda: testing.Region(domain={"w": (0, 1)}), "domain: expected some of 't', 'q', 'v', 'z' by name"),
+        (lambda: testing.Region(5e-324), "spread: expected a positive number from 1e-100"),
+        (lambda: testing.assert_sampled(LAW, ARM, 1e-3, horizon=1e308), "horizon: expected at most"),
         (lambda: testing.Runs(-1), "count: expected"),
         (lambda: testing.Runs(duration=0.0), "duration: expected seconds > 0"),
         (lambda: testing.Runs(dt=np.nan), "dt: expected"),
