@@ -77,7 +77,6 @@ CALLS = {
     "model  ": lambda: gc.interop.from_mujoco(ROBOT, dead(), ZERO, ZERO),
     "prior": lambda: lifted(np.ones((10, 2))),
     "prior ": lambda: ridge(prior=np.ones((10, 2))),
-    "weights": lambda: ridge(weights=5e-324),
     "rotor": lambda: identification.RegressorModel(ROBOT, rotor=itertools.repeat(True)),
     "columns": lambda: identification.RegressorModel(ROBOT, columns=itertools.repeat(True)),
     "sensors   ": lambda: gc.Plant(ROBOT, sensors=itertools.repeat(None)),

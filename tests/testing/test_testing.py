@@ -67,7 +67,7 @@ def test_a_tolerance_under_which_nothing_fails_is_refused(rtol):
         testing.assert_lyapunov(law, robot, rtol=rtol)
     for spread in (0.0, *NO_TOLERANCES):
         with pytest.raises(
-            ArgumentError, match=r"^region: expected a Region .* spread: expected a positive number from 1e-100 to 1e6, got"
+            ArgumentError, match=r"^region: expected a Region .* spread: expected a positive number from .*, got"
         ):
             testing.assert_lyapunov(law, robot, region=spread)
 

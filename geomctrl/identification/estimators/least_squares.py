@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, is_a, number, one_or_each, positive, shown
+from geomctrl.arguments import checked, count, is_a, number, one_or_each, positive
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.compressed import Compressed
@@ -179,10 +179,6 @@ def _solution(c, w, x0, scale, strength) -> tuple[np.ndarray, np.ndarray]:
     """(x (size,), the rows of its least squares problem) in units of S: the unknown is (x - prior) / S."""
     A, b = c.system(w)
     size = np.linalg.norm(w * c.norms)
-    if not 0.0 < size < np.inf:
-        raise ArgumentError(
-            f"weights: expected numbers whose products with the torques can be represented, got {shown(w)}"
-        )
     A, b = A * scale / size, (b - A @ x0) / size
     rows = np.vstack((A, np.sqrt(strength) * np.eye(len(x0))))
     return x0 + scale * np.linalg.lstsq(rows, np.concatenate((b, np.zeros(len(x0)))), rcond=None)[0], rows
