@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import FLOAT64, checked, instance, is_a, number, one_state, shown
+from geomctrl.arguments import FLOAT64, checked, instance, number, one_state, shown
 from geomctrl.control.contracts import Command, Reference
 from geomctrl.control.friction import Friction, FrictionModel
 from geomctrl.control.friction.model import friction_of_law
@@ -244,15 +244,15 @@ class AdaptiveSliding(ModelBased):
 
 def _adapted(robot: Robot, adapt: str | Sequence[str], form: Form) -> tuple[np.ndarray, np.ndarray | None]:
     """(Indices of the adapted columns, the matrix from all parameters to the adapted ones if these are not a part)."""
-    if is_a(adapt, str) and adapt == "base":
+    if isinstance(adapt, str) and adapt == "base":
         base = base_parameters(robot, form)
         return base.columns, base.projection
-    bodies = range(robot.nbodies) if is_a(adapt, str) and adapt == "links" else numbers_of_bodies(robot, adapt)
+    bodies = range(robot.nbodies) if isinstance(adapt, str) and adapt == "links" else numbers_of_bodies(robot, adapt)
     return np.concatenate([np.arange(10 * i, 10 * i + 10) for i in bodies]), None
 
 
 def numbers_of_bodies(robot: Robot, names: Sequence[str]) -> list[int]:
-    if is_a(names, str) or not is_a(names, Sequence) or not names:
+    if isinstance(names, str) or not isinstance(names, Sequence) or not names:
         raise ArgumentError(f"adapt: expected 'links', 'base' or a list of body names, got {shown(names)}")
     for name in names:
         if not isinstance(name, str) or name not in robot.body_names:

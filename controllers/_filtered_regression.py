@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import generator, is_a, number, one_state
+from geomctrl.arguments import generator, number, one_state
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.plant import Plant
 from geomctrl.controllers._adaptive import AdaptiveSliding
@@ -91,7 +91,9 @@ class FilteredAdaptation(AdaptiveSliding):
 
     def _state(self, z):
         n, nv = len(self.p0), self.robot.nv
-        return z if is_a(z, np.ndarray) and z.shape == (n,) else one_state("z", z, n + n * nv + nv + self.more)[:n]
+        return (
+            z if isinstance(z, np.ndarray) and z.shape == (n,) else one_state("z", z, n + n * nv + nv + self.more)[:n]
+        )
 
     def _regression(self, q, v, z) -> Regression:
         lam, (_, X, u, _) = self.bandwidth, self._split(z)

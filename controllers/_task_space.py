@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import is_a, one_state, shown
+from geomctrl.arguments import one_state, shown
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.tracking import gain_matrix, joint_forces
 from geomctrl.controllers._model_based import ModelBased, true_robot
@@ -54,9 +54,9 @@ class TaskSpace(ModelBased):
         super().__init__(robot, reference)
         if robot.frame(frame).body < 0:
             raise ArgumentError(f"frame: {frame!r} is fixed to the world, so no joint moves it")
-        if axes is not None and (not is_a(axes, str) or axes not in ("x", "y", "z", "xy", "xz", "yz", "xyz")):
+        if axes is not None and (not isinstance(axes, str) or axes not in ("x", "y", "z", "xy", "xz", "yz", "xyz")):
             raise ArgumentError(f"axes: expected None or some of 'xyz' in that order, got {shown(axes)}")
-        if not is_a(posture, tuple) or len(posture) != 2:
+        if not isinstance(posture, tuple) or len(posture) != 2:
             raise ArgumentError(f"posture: expected (kp, kd), got {shown(posture)}")
         self.frame, self.axes = frame, axes
         self.rows = None if axes is None else ["xyz".index(x) + 3 for x in axes]

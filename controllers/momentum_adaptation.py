@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, generator, is_a, number, one_state
+from geomctrl.arguments import checked, choice, generator, number, one_state
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.plant import Plant
 from geomctrl.control.tracking import sliding_energy
@@ -103,7 +103,7 @@ class MomentumAdaptation(AdaptiveSliding):
 
     def _state(self, z):
         n = len(self.p0)
-        return z if is_a(z, np.ndarray) and z.shape == (n,) else one_state("z", z, 2 * n)[:n]
+        return z if isinstance(z, np.ndarray) and z.shape == (n,) else one_state("z", z, 2 * n)[:n]
 
     def true_parameters(self, plant: Plant) -> np.ndarray:
         true = self._true(plant)

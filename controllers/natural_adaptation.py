@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, generator, is_a
+from geomctrl.arguments import checked, generator
 from geomctrl.control.contracts import Lyapunov, Reference
 from geomctrl.control.friction import FrictionModel
 from geomctrl.control.plant import Plant
@@ -82,7 +82,7 @@ class NaturalAdaptation(AdaptiveSliding):
         rate: float = 0.1,
         form: Form = "ploen",
     ):
-        if is_a(adapt, str) and adapt == "base":
+        if isinstance(adapt, str) and adapt == "base":
             raise ArgumentError(
                 "adapt: expected 'links' or a list of body names, because base parameters belong to no single body"
             )

@@ -1,7 +1,5 @@
 """Check and convert arguments of public functions: shapes, finite numbers, choices, leading axes."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import itertools
@@ -13,15 +11,12 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .errors import ArgumentError, GeomctrlError
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeIs
 
 T = TypeVar("T")
 FLOAT64 = np.dtype(np.float64)
@@ -41,7 +36,7 @@ def shown(x: object) -> str:
         return f"an object of type {type(x).__name__}"
 
 
-def is_a(x: object, kinds: type[T] | tuple[type[T], ...]) -> TypeIs[T]:
+def is_a(x: object, kinds: type[T] | tuple[type[T], ...]) -> TypeGuard[T]:
     """`isinstance`, and False for an object whose class can not be read, such as a dead weak proxy."""
     try:
         return isinstance(x, kinds)

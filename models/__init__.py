@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from geomctrl.arguments import is_a, path_of, shown
+from geomctrl.arguments import path_of, shown
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.models.fixed_base import cart_pole, panda, puma560, scara, two_link, ur10
 from geomctrl.models.floating_base import quadrotor, quadruped, satellite, three_spheres
@@ -128,9 +128,9 @@ def load(name: str | Path, **options: Any) -> Robot:
     >>> models.load("panda").nv
     7
     """
-    if is_a(name, str) and name in _BUNDLED:
+    if isinstance(name, str) and name in _BUNDLED:
         return _BUNDLED[name](**options)
-    if is_a(name, (str, Path)) and (kind := file_format(name)):
+    if isinstance(name, (str, Path)) and (kind := file_format(name)):
         return _LOADERS[kind](name, **options)
     near = difflib.get_close_matches(shown(name).strip("'"), _BUNDLED, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""

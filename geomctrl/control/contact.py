@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import exactly, frozen, instance, is_a, listed, number, shown
+from geomctrl.arguments import exactly, frozen, instance, listed, number, shown
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
@@ -142,7 +142,7 @@ class Contact(External):
 
     def __post_init__(self):
         points = self.points
-        if is_a(points, str):
+        if isinstance(points, str):
             raise ArgumentError(f"points: expected a list of frames, got {shown(points)}")
         object.__setattr__(self, "points", tuple(_point(x) for x in listed("points", points)))
         if not self.points:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from geomctrl.arguments import accepts, attribute, is_a, number, read_only, shown
+from geomctrl.arguments import accepts, number, read_only, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.numbers import holds_symbols
 from geomctrl.tracing.untraceable import assigned
@@ -190,7 +190,7 @@ def require_controller(controller: Any, name: str = "controller") -> None:
     """Raise ArgumentError unless the object can be called as a controller; a class of controllers is none."""
     arguments = ("t", "q", "v", "z", "y") if wants_measurements(controller) else ("t", "q", "v", "z")
     expected = f"{name}: expected a geomctrl.Controller, which is called with ({', '.join(arguments)})"
-    if is_a(controller, type) or not callable(controller):
+    if isinstance(controller, type) or not callable(controller):
         raise ArgumentError(f"{expected}, got {shown(controller)}")
     if not accepts(controller, len(arguments)):
         raise ArgumentError(f"{expected}, got {shown(controller)}, called with {inspect.signature(controller)}")
@@ -199,7 +199,7 @@ def require_controller(controller: Any, name: str = "controller") -> None:
 def require_reference(reference: Any, robot: Any = None, name: str = "reference") -> Any:
     """Return a reference; raises ArgumentError unless it is a function t -> Desired(q, v, a) for the robot."""
     expected, kind = f"{name}: expected a function t -> Desired(q, v, a)", type(reference).__name__
-    if is_a(reference, type):
+    if isinstance(reference, type):
         kind = reference.__name__
         raise ArgumentError(f"{expected}, got the class {kind}: pass an object, {kind}(...)")
     if not callable(reference):
@@ -216,7 +216,7 @@ def require_reference(reference: Any, robot: Any = None, name: str = "reference"
 
 def wants_measurements(controller: Any) -> bool:
     """Whether the controller takes the outputs of all sensors as a fifth argument."""
-    return attribute(controller, "measurements", False) is True
+    return getattr(controller, "measurements", False) is True
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import instance, is_a
+from geomctrl.arguments import instance
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import difference
 from geomctrl.other_names import OF_SIMULATE, named_arguments
@@ -175,7 +175,7 @@ def reported(
 def _is_view(progress: Any) -> bool:
     """Whether `progress` is a LiveView, without importing the viewer."""
     module = sys.modules.get("geomctrl.viewing.live")
-    return module is not None and is_a(progress, module.LiveView)
+    return module is not None and isinstance(progress, module.LiveView)
 
 
 def _show(live: LiveView, record: Record) -> None:

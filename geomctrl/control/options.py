@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from geomctrl.arguments import choice, count, flag, is_a, shown
+from geomctrl.arguments import choice, count, flag, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.integrators.step_control import Adaptive
 from geomctrl.integrators.tableaus import Tableau, method
@@ -80,11 +80,11 @@ class SimulationOptions:
     precision: str = "double"
 
     def __post_init__(self):
-        if not is_a(self.method, Adaptive):
+        if not isinstance(self.method, Adaptive):
             method(self.method)
         object.__setattr__(self, "every", count("every", self.every, 1, expected="a positive integer"))
         object.__setattr__(self, "strict", flag("strict", self.strict))
-        if not is_a(self.compiled, bool) and not (is_a(self.compiled, str) and self.compiled == "auto"):
+        if not isinstance(self.compiled, bool) and not (isinstance(self.compiled, str) and self.compiled == "auto"):
             raise ArgumentError(f'compiled: expected "auto", True or False, got {shown(self.compiled)}')
         if self.gpu is not None and self.compiled is False:
             raise ArgumentError(f'compiled: expected "auto" or True with device={self.device!r}, got False')
@@ -98,7 +98,7 @@ class SimulationOptions:
     @property
     def gpu(self) -> Gpu | None:
         """The GPU; None for the CPU."""
-        named = DEVICE.fullmatch(self.device) if is_a(self.device, str) else None
+        named = DEVICE.fullmatch(self.device) if isinstance(self.device, str) else None
         if named is None:
             raise ArgumentError(f"device: expected 'cpu', 'cuda' or 'cuda:1', got {shown(self.device)}")
         return None if self.device == "cpu" else Gpu(int(named[1] or 0), self.precision)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import FLOAT64, checked, instance, is_a, one_state, shown
+from geomctrl.arguments import FLOAT64, checked, instance, one_state, shown
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
@@ -132,7 +132,7 @@ class Plant(PlantState, PlantExport, ReadableRepr):
             require_arguments(cls, name, arguments)
 
     def __post_init__(self):
-        if not is_a(self.robot, Robot):
+        if not isinstance(self.robot, Robot):
             raise ArgumentError(f"robot: expected a geomctrl.Robot, got {shown(self.robot)}")
         friction, nv = friction_of(self.friction, self.robot), self.robot.nv
         put = object.__setattr__
@@ -474,7 +474,7 @@ class Plant(PlantState, PlantExport, ReadableRepr):
 
 def plant_of(name: str, x: object, *, state: bool = True) -> Plant:
     """x, or `Plant(x)` of a robot. Raises ArgumentError otherwise; state=False allows no plant with a state."""
-    if is_a(x, Robot):
+    if isinstance(x, Robot):
         return Plant(x)
     plant = instance(name, x, Plant, "a geomctrl.Plant or a Robot")
     if plant.has_state and not state:

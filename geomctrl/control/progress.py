@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from geomctrl.arguments import function, is_a
+from geomctrl.arguments import function
 from geomctrl.output import moves
 
 REDRAW_PERIOD = 0.1  # s between updates of a notebook's bar
@@ -26,7 +26,7 @@ def progress_function(
     progress: bool | Callable[[float], Any], activity: str = "simulating"
 ) -> Iterator[Callable[[float], Any]]:
     """Yield the function to call with the fraction done: `progress` itself, or one that draws a bar or nothing."""
-    if progress is not None and not is_a(progress, bool):
+    if progress is not None and not isinstance(progress, bool):
         yield function(
             "progress", progress, "of the fraction done, True, False or, of one loop, a geomctrl.LiveView", 1
         )
@@ -60,7 +60,7 @@ def with_progress_bar(f: F) -> F:
     @functools.wraps(f)
     def wrapped(*args: Any, **options: Any) -> Any:
         progress = options.get("progress")
-        if not is_a(progress, (bool, np.bool_)):
+        if not isinstance(progress, (bool, np.bool_)):
             return f(*args, **options)
         if not progress:
             return f(*args, **options | {"progress": None})

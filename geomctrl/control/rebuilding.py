@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import instance, is_a, mapped, shown
+from geomctrl.arguments import instance, mapped, shown
 from geomctrl.described import recorded
 from geomctrl.errors import ArgumentError, GeomctrlError, NameNotFoundError
 from geomctrl.mechanism.mechanism import Mechanism
@@ -131,20 +131,20 @@ def path_of(text: str) -> Path:
 def has_arguments(x: object) -> bool:
     """Whether x is an object whose arguments can be asked for, rather than a value."""
     kind = type(x)
-    if is_a(x, functools.partial):
+    if isinstance(x, functools.partial):
         return True
     values = (Mechanism, type, np.ndarray, list, tuple, dict, set, str, float, int)
-    return not is_a(x, values) and is_own_class(kind)
+    return not isinstance(x, values) and is_own_class(kind)
 
 
 def call_of(x: Any) -> Call:
     """The call that constructs x. Raises ArgumentError if there is none."""
-    if is_a(x, functools.partial):
+    if isinstance(x, functools.partial):
         return Call(dict(x.keywords), {})
     kind = type(x)
     if not has_arguments(x):
-        hint = ": use with_payload or with_parameters" if is_a(x, Mechanism) else ""
-        if callable(x) and not is_a(x, type):
+        hint = ": use with_payload or with_parameters" if isinstance(x, Mechanism) else ""
+        if callable(x) and not isinstance(x, type):
             hint = ": only a class or a functools.partial has arguments"
         raise ArgumentError(f"x: expected a law, a reference, a plant or one of their parts, got {shown(x)}{hint}")
     parameters = parameters_of(kind)

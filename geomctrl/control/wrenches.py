@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import exactly, frozen, function, is_a, listed, number, shown
+from geomctrl.arguments import exactly, frozen, function, listed, number, shown
 from geomctrl.described import ReadableRepr, described
 from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
@@ -87,7 +87,7 @@ class Wrench(External):
     switches: tuple[float, ...] = field(init=False, repr=False)
 
     def __post_init__(self):
-        if not is_a(self.frame, str):
+        if not isinstance(self.frame, str):
             raise ArgumentError(f"frame: expected the name of a frame, got {shown(self.frame)}")
         if callable(self.value):
             function("value", self.value, "of t", 1)
@@ -189,12 +189,12 @@ EXPECTED_WRENCHES = "a function of (t, q, v), a Wrench, a Contact, or a list of 
 
 def external_wrenches(robot: Robot, f_ext: Any) -> Any:
     """The function f_ext(t, q, v) for `Plant(f_ext=...)`. A function without switches is returned unchanged."""
-    sources = f_ext.sources if is_a(f_ext, ExternalWrenches) else f_ext
+    sources = f_ext.sources if isinstance(f_ext, ExternalWrenches) else f_ext
     if callable(sources) and not _switches(sources, "f_ext"):
         return function("f_ext", sources, EXPECTED_FUNCTION, 3)
-    if callable(sources) or is_a(sources, External):
+    if callable(sources) or isinstance(sources, External):
         sources = [sources]
-    elif sources is not None and not is_a(sources, (list, tuple)):
+    elif sources is not None and not isinstance(sources, (list, tuple)):
         raise ArgumentError(f"f_ext: expected {EXPECTED_WRENCHES}, got {shown(sources)}")
     sources = [] if sources is None else listed("f_ext", sources, EXPECTED_WRENCHES)
     return ExternalWrenches(robot, [_bound(robot, x) for x in sources], sources) if sources else None

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import choice, count, exactly, flag, instance, is_a, mapped, number, shown
+from geomctrl.arguments import choice, count, exactly, flag, instance, mapped, number, shown
 from geomctrl.errors import ArgumentError
 
 from .estimators import named
@@ -70,7 +70,7 @@ class Filtering:
     )
 
     def __post_init__(self):
-        if not (is_a(self.delay, str) and str(self.delay) == AUTO):
+        if not (isinstance(self.delay, str) and str(self.delay) == AUTO):
             seconds = number("delay", self.delay, "seconds between -1 and 1, or 'auto'", lambda x: abs(x) < 1.0)
             object.__setattr__(self, "delay", seconds)
         for name, unit in (
@@ -114,7 +114,7 @@ class Validation:
     reading: Reading | None = option(None, "How to read another log. Default: like the training log.")
 
     def __post_init__(self):
-        if self.test is not None and not is_a(self.test, (Dataset, str, os.PathLike)):
+        if self.test is not None and not isinstance(self.test, (Dataset, str, os.PathLike)):
             expected = "a fraction between 0 and 1, a log, or None"
             object.__setattr__(self, "test", number("test", self.test, expected, lambda x: 0.0 < x < 1.0))
         if self.period is not None:

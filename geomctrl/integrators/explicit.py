@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from geomctrl.arguments import function, has_attributes, is_a, number, shown
+from geomctrl.arguments import function, has_attributes, number, shown
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.kernels.exponentials import LARGEST_ANGLE
 from geomctrl.lie.contract import rotation
@@ -220,5 +220,5 @@ class Explicit:
 def check_field_and_group(field, group):
     """Raise ArgumentError unless they are a function and a Lie group."""
     function("field", field, "field(t, y)", 2)
-    if is_a(group, type) or not has_attributes(group, "dexp_inv_mul"):
+    if isinstance(group, type) or not has_attributes(group, "dexp_inv_mul"):
         raise ArgumentError(f"group: expected a LieGroup, SO3() for example, got {shown(group)}")

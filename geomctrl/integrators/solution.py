@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import checked, flag, is_a, listed, number, shown
+from geomctrl.arguments import checked, flag, listed, number, shown
 from geomctrl.errors import ArgumentError, IntegrationError
 
 
@@ -121,7 +121,7 @@ class Event:
         if not callable(self.function):
             raise ArgumentError(f"function: expected a function g(t, y), got {shown(self.function)}")
         flag("terminal", self.terminal)
-        if not is_a(self.name, str):
+        if not isinstance(self.name, str):
             raise ArgumentError(f"name: expected a name, got {shown(self.name)}")
         _direction_of(self, repr(self.name))
 

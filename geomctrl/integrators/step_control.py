@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, frozen, is_a, number, shown
+from geomctrl.arguments import checked, frozen, number, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.marches import MIN_ERROR, PI_GAIN, SAFETY
 
@@ -113,7 +113,7 @@ class StepControl:
 
 def tableau_and_tolerances(chosen: str | Tableau | Adaptive, group: Any) -> tuple[Tableau, float, np.ndarray]:
     """Return (tableau, rtol, atol) of a method on a group; zero tolerances for fixed steps. Raises ArgumentError."""
-    tableau = method(chosen.method if is_a(chosen, Adaptive) else chosen)
+    tableau = method(chosen.method if isinstance(chosen, Adaptive) else chosen)
     if tableau.b_hat is None:
         return tableau, 0.0, np.zeros(())
     adaptive = chosen if isinstance(chosen, Adaptive) else Adaptive(tableau)

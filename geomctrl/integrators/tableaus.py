@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, choice, count, frozen, is_a, shown
+from geomctrl.arguments import checked, choice, count, frozen, shown
 from geomctrl.errors import ArgumentError, NameNotFoundError
 
 __all__ = ["Tableau", "method", "methods"]
@@ -83,7 +83,7 @@ class Tableau:
     family: str = "MK"
 
     def __post_init__(self):
-        if not is_a(self.name, str):
+        if not isinstance(self.name, str):
             raise ArgumentError(f"name: expected a name, got {shown(self.name)}")
         choice(f"{self.name}: family", self.family, FAMILIES)
         object.__setattr__(self, "order", count(f"{self.name}: order", self.order, 1))
@@ -159,11 +159,11 @@ def method(name: str | Tableau, argument: str = "method") -> Tableau:
 
     Raises NameNotFoundError, which names the `argument`.
     """
-    if is_a(name, Tableau):
+    if isinstance(name, Tableau):
         return name
-    name = str(name) if is_a(name, str) else name  # a subclass may compare in its own way
-    if not is_a(name, str) or name not in REGISTRY:
-        near = difflib.get_close_matches(name.upper(), REGISTRY, n=3) if is_a(name, str) else []
+    name = str(name) if isinstance(name, str) else name  # a subclass may compare in its own way
+    if not isinstance(name, str) or name not in REGISTRY:
+        near = difflib.get_close_matches(name.upper(), REGISTRY, n=3) if isinstance(name, str) else []
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         expected = f"expected a Tableau or one of {', '.join(REGISTRY)}"
         raise NameNotFoundError(f"{argument}: {expected}, got {shown(name)}{hint}")

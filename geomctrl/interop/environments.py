@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import attribute, checked, count, flag, function, instance, optional_package, shown
+from geomctrl.arguments import checked, count, flag, function, instance, optional_package, shown
 from geomctrl.control.contracts import Controller, Desired, Reference
 from geomctrl.control.monitors import Monitor
 from geomctrl.control.monitors.chosen import monitor_list
@@ -109,7 +109,7 @@ class EnvironmentOptions:
             if limit.ndim > 1 or not limit.size or not (limit > 0.0).all():
                 raise ArgumentError(f"torque_limit: expected positive numbers, got {shown(self.torque_limit)}")
         flag("normalized", self.normalized)
-        if self.safety is not None and not callable(attribute(self.safety, "require_cover")):
+        if self.safety is not None and not callable(getattr(self.safety, "require_cover", None)):
             raise ArgumentError(f"safety: expected a BarrierCertificate, got {shown(self.safety)}")
         object.__setattr__(self, "monitors", tuple(monitor_list(self.monitors)))
         instance("simulation", self.simulation, SimulationOptions, "gc.SimulationOptions")

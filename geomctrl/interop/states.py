@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from geomctrl.arguments import ROTATION_TOLERANCE, checked, has_attributes, is_a, same_batch, shown
+from geomctrl.arguments import ROTATION_TOLERANCE, checked, has_attributes, same_batch, shown
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
@@ -249,7 +249,7 @@ MUJOCO = ("nq", "nv", "njnt", "jnt_qposadr", "jnt_dofadr", "joint")
 
 def _require_model(robot, model, kind, attributes):
     require_robot("robot", robot)
-    if is_a(model, type) or not has_attributes(model, *attributes):
+    if isinstance(model, type) or not has_attributes(model, *attributes):
         raise ArgumentError(f"model: expected a {kind}, got {shown(model)}")
 
 

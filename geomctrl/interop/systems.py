@@ -12,7 +12,7 @@ import control
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import is_a, shown
+from geomctrl.arguments import shown
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import ConfigurationGroup, difference
@@ -111,7 +111,7 @@ def state_space(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, name: 
 def _name(name: str | None, robot: Robot) -> str:
     """The name of a system: the argument, or the robot's name."""
     require_robot("robot", robot)
-    if name is not None and not is_a(name, str):
+    if name is not None and not isinstance(name, str):
         raise ArgumentError(f"name: expected a string or None, got {shown(name)}")
     return name or robot.name
 
@@ -146,7 +146,7 @@ def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: st
     >>> system.nstates, system.ninputs
     (4, 2)
     """
-    if not is_a(plant, (Robot, Plant)):
+    if not isinstance(plant, (Robot, Plant)):
         raise ArgumentError(f"plant: expected a Robot or a Plant, got {shown(plant)}")
     plant = plant_of("plant", plant, state=False)
     name = _name(name, plant.robot)

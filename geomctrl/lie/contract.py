@@ -4,7 +4,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from geomctrl.arguments import checked, is_a, shown
+from geomctrl.arguments import checked, shown
 from geomctrl.errors import ArgumentError
 
 
@@ -267,5 +267,5 @@ def rotation(group: LieGroup, x: np.ndarray) -> np.ndarray:
 
 def require_group(name: str, x: object) -> None:
     """Raise ArgumentError, naming the argument `name`, unless x is an instance of a Lie group."""
-    if is_a(x, type) or not is_a(x, LieGroup):
+    if isinstance(x, type) or not isinstance(x, LieGroup):
         raise ArgumentError(f"{name}: expected a LieGroup, SO3() for example, got {shown(x)}")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, exactly, is_a, listed, require_rotation, rotation_residual, shown, vector
+from geomctrl.arguments import checked, count, exactly, listed, require_rotation, rotation_residual, shown, vector
 from geomctrl.errors import ArgumentError, ModelError
 
 from .joint import Joint
@@ -23,7 +23,7 @@ UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\u
 
 
 def check_name(label: str, name: object) -> None:
-    if not is_a(name, str) or not name:
+    if not isinstance(name, str) or not name:
         raise ArgumentError(f"{label}: expected a name, got {shown(name)}")
     check_text(label, name)
 
@@ -74,7 +74,7 @@ def checked_tree(
 
     Inertial parameters need only be finite. `build` and `with_parameters` check whether a body can have them.
     """
-    if not is_a(name, str):
+    if not isinstance(name, str):
         raise ArgumentError(f"name: expected a string, got {shown(name)}")
     check_text("name", name)
     bodies = _names_of_bodies(body_names)

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, frozen, is_a, number, shown, vector
+from geomctrl.arguments import checked, frozen, number, shown, vector
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.lie import se3
@@ -199,9 +199,9 @@ class Joint(ReadableRepr):
     def _check(self, kind: Any, S: Any, name: Any, properties: dict[str, Any]) -> None:
         """Check the arguments and set the fields."""
         put = object.__setattr__
-        if not is_a(kind, str) or str(kind) not in DOFS:
+        if not isinstance(kind, str) or str(kind) not in DOFS:
             raise ModelError(f"kind: expected one of {', '.join(map(repr, DOFS))}, got {shown(kind)}")
-        if name is not None and (not is_a(name, str) or not name):
+        if name is not None and (not isinstance(name, str) or not name):
             raise ArgumentError(f"name: expected a name, or None for that of the body, got {shown(name)}")
         label = f"joint {name or kind!r}"
         S = checked(f"{label}: S", S, (), finite=False)

@@ -13,7 +13,6 @@ from functools import partial
 
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import is_a
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.integrators.tableaus import Tableau
 from geomctrl.other_names import named_arguments
@@ -102,7 +101,7 @@ def rollout(
     >>> bool(abs(robot.energy(path.q[-1], path.v[-1]) - robot.energy([0.5, 0.0], [0.0, 0.0])) < 1e-10)
     True
     """
-    if is_a(method, str) and method in METHODS:
+    if isinstance(method, str) and method in METHODS:
         return march_preserving(robot, q0, v0, tau, t_end, dt, method, every, progress, tableau)
     if callable(tau):
         raise ArgumentError(f"tau: expected an array or None: a function needs the method {' or '.join(METHODS)}")

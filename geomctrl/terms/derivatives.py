@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, is_a
+from geomctrl.arguments import checked
 from geomctrl.compiler.catalogue import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import derivatives, higher_derivatives
@@ -425,7 +425,7 @@ def inverse_dynamics_rates(robot: Mechanism, q: ArrayLike, rates: ArrayLike) -> 
     True
     """
     require_robot("robot", robot)
-    if is_a(rates, np.ndarray) and rates.ndim == 2 and len(rates) > 1:
+    if isinstance(rates, np.ndarray) and rates.ndim == 2 and len(rates) > 1:
         tau = robot._code.at(higher_derivatives.inverse_dynamics_rates, len(rates) - 1)(q, rates.reshape(-1))
         if tau is not None:
             return tau

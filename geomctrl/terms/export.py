@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import is_a, listed, optional_package, path_of, shown
+from geomctrl.arguments import listed, optional_package, path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
@@ -128,7 +128,7 @@ def _function(robot: Mechanism, name: str, term: Term, precision: str) -> c.Func
 
 
 def _names(terms: Sequence[str]) -> list[str]:
-    if is_a(terms, str):
+    if isinstance(terms, str):
         return [str(terms)]
     names = listed("terms", terms)
     if not names or not all(isinstance(name, str) for name in names):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, is_a, number, require_rotation, shown
+from geomctrl.arguments import checked, count, number, require_rotation, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import se3 as se3_kernels
 from geomctrl.kernels import so3 as so3_kernels
@@ -143,7 +143,7 @@ def inverse_kinematics(
 
 
 def _targets(robot: Mechanism, targets: Any) -> list[_Target]:
-    if not is_a(targets, Mapping) or not targets:
+    if not isinstance(targets, Mapping) or not targets:
         raise ArgumentError(f"targets: expected {{frame: pose, position or rotation}}, got {shown(targets)}")
     checked_targets = []
     for frame, value in targets.items():

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import is_a, shown
+from geomctrl.arguments import shown
 from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
 from geomctrl.compiler.catalogue import CATALOGUE, Function
 from geomctrl.compiler.differentiable import Differentiable, differentiable
@@ -82,8 +82,8 @@ def compiled_term(
     NameNotFoundError for an unknown term or frame, ArgumentError for a frame that is missing or not needed.
     """
     functions = {**CATALOGUE, **(others or {})}
-    term = str(term) if is_a(term, str) else term  # a subclass may compare in its own way
-    if not is_a(term, str) or (term not in functions and term not in FRAME_TERMS):
+    term = str(term) if isinstance(term, str) else term  # a subclass may compare in its own way
+    if not isinstance(term, str) or (term not in functions and term not in FRAME_TERMS):
         raise NameNotFoundError(
             f"{argument}: expected one of {', '.join([*functions, *FRAME_TERMS])}, got {shown(term)}"
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, is_a, listed, read_only, shown
+from geomctrl.arguments import count, listed, read_only, shown
 from geomctrl.control.compiled.symbolic_copies import SymbolicCopies
 from geomctrl.control.progress import progress_function
 from geomctrl.control.sweeping.executors import cores
@@ -101,7 +101,7 @@ def certify(
     """
     budget = budget_of(budget)
     threads = cores() if threads is None else count("threads", threads, 1)
-    if is_a(f, Trace):
+    if isinstance(f, Trace):
         claim = claim_of(f, box, outside=outside, where=where, strict=strict)
     else:
         constraints = [where] if callable(where) else listed("where", where)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import checked, exactly, is_a
+from geomctrl.arguments import checked, exactly
 from geomctrl.control.compiled.proving import trace_closed_loop
 from geomctrl.control.contracts import Command, moved
 from geomctrl.control.plant import Plant
@@ -49,7 +49,7 @@ class Inputs:
 
     def __init__(self, robot: Robot, port: Port):
         of, output = port.at, port.output
-        self.frame = of if is_a(of, str) and of != "joints" else None
+        self.frame = of if isinstance(of, str) and of != "joints" else None
         self.moving: Function | None = None
         if callable(of):
             self.moving = of
@@ -61,7 +61,7 @@ class Inputs:
                     raise ArgumentError(f"port: {self.frame!r} is fixed to the world: no wrench moves it")
             except NameNotFoundError as error:
                 raise NameNotFoundError(f"port: expected 'joints', a frame, or an array; {error}") from None
-        elif not is_a(of, str):
+        elif not isinstance(of, str):
             self.matrix = checked("port", of, ())
             if self.matrix.ndim != 2 or len(self.matrix) != robot.nv:
                 raise ArgumentError(

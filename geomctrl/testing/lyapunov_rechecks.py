@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, is_a, number, path_of, shown
+from geomctrl.arguments import count, number, path_of, shown
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 from geomctrl.files import read_arrays
@@ -76,7 +76,7 @@ def recheck_lyapunov(
     confirmed with python-flint: 2 inequalities on 2 boxes (2 evaluated); 4 lemmas at other points
     """
     processes = count("processes", processes, 1)
-    kept = is_a(proof, LyapunovCertificate)
+    kept = isinstance(proof, LyapunovCertificate)
     claim = (outside, level, controller, plant, box)
     if kept and all(x is None for x in claim) and (parameters, rate, offset) == (0.0, 0.0, 0.0):
         require_proved(proof)

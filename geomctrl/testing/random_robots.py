@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geomctrl.arguments import choice, count, flag, generator, is_a, shown
+from geomctrl.arguments import choice, count, flag, generator, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
 from geomctrl.mechanism import inertia
@@ -67,7 +67,7 @@ def random_joint(rng: np.random.Generator, kind: str, aligned: bool = False, **o
 
 def known_kinds(kinds: Sequence[str]) -> list[str]:
     """`kinds` as a list. Raises ArgumentError for an unknown kind."""
-    valid = np.ndim(kinds) == 1 if is_a(kinds, np.ndarray) else is_a(kinds, Sequence)
+    valid = np.ndim(kinds) == 1 if isinstance(kinds, np.ndarray) else isinstance(kinds, Sequence)
     valid = valid and not isinstance(kinds, str)
     if not valid or not all(isinstance(k, str) and k in KINDS for k in kinds):
         raise ArgumentError(f"kinds: expected some of {', '.join(map(repr, KINDS))}, got {shown(kinds)}")
@@ -120,8 +120,8 @@ def random_robot(
     if parents is None:
         parents = [int(rng.integers(-1, i)) for i in range(len(kinds))]
     kinds = known_kinds(kinds)
-    array = is_a(parents, np.ndarray) and parents.ndim == 1
-    numbers = (array or is_a(parents, Sequence)) and all(is_a(p, (int, np.integer)) for p in parents)
+    array = isinstance(parents, np.ndarray) and parents.ndim == 1
+    numbers = (array or isinstance(parents, Sequence)) and all(isinstance(p, (int, np.integer)) for p in parents)
     if not numbers or len(parents) != len(kinds) or not all(-1 <= p < i for i, p in enumerate(parents)):
         raise ArgumentError(
             f"parents: expected for each of {len(kinds)} bodies a body before it or -1, got {shown(parents)}"

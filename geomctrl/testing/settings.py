@@ -19,7 +19,6 @@ from geomctrl.arguments import (
     count,
     function,
     has_attributes,
-    is_a,
     mapped,
     number,
     pair,
@@ -65,19 +64,13 @@ class Region:
     equilibrium: Any = None
 
     def __post_init__(self):
-        if is_a(self.spread, Mapping):
+        if isinstance(self.spread, Mapping):
             _require_parts("spread", self.spread, PARTS)
         else:
-            _store(
-                self,
-                spread=number(
-                    "spread", self.spread, "a positive number from 1e-100 to 1e6", lambda x: 1e-100 <= x <= 1e6
-                ),
-            )
+            expected = "a positive number from 1e-100 to 1e6"
+            _store(self, spread=number("spread", self.spread, expected, lambda x: 1e-100 <= x <= 1e6))
         if self.domain is not None:
             _require_parts("domain", self.domain, ("t", *PARTS))
-        if self.equilibrium is not None:
-            checked("equilibrium", self.equilibrium, ())
 
 
 @named_arguments()
@@ -143,7 +136,7 @@ class Port:
         _store(self, largest=number("largest", self.largest, "a positive number", lambda x: x > 0.0))
         if callable(self.at):
             function("at", self.at, "(robot, q) -> B (nv, m)", 2)
-        elif not is_a(self.at, str) and checked("at", self.at, ()).ndim != 2:
+        elif not isinstance(self.at, str) and checked("at", self.at, ()).ndim != 2:
             raise ArgumentError(f"at: expected {EXPECTED_AT}, got {shown(self.at)}")
         if self.output is not None:
             function("output", self.output, "(t, q, v, z) -> y", 4)
@@ -239,7 +232,7 @@ class Budget:
     resume: Any = None
 
     def __post_init__(self):
-        if not (self.resume is None or is_a(self.resume, (str, Path)) or has_attributes(self.resume, "save")):
+        if not (self.resume is None or isinstance(self.resume, (str, Path)) or has_attributes(self.resume, "save")):
             raise ArgumentError(f"resume: expected a certificate or the path of a file, got {shown(self.resume)}")
         checked_executor(self.executor)
         _store(self, boxes=count("boxes", self.boxes, 1), seconds=_seconds("seconds", self.seconds))
@@ -257,20 +250,20 @@ def checked_executor(executor: Any) -> None:
 
 
 def region_of(region: Any) -> Region:
-    return region if is_a(region, Region) else _group("region", Region(), region, "a Region or its spread")
+    return region if isinstance(region, Region) else _group("region", Region(), region, "a Region or its spread")
 
 
 def runs_of(runs: Any, default: Runs) -> Runs:
-    return runs if is_a(runs, Runs) else _group("runs", default, runs, "Runs or how many")
+    return runs if isinstance(runs, Runs) else _group("runs", default, runs, "Runs or how many")
 
 
 def port_of(port: Any) -> Port:
-    return port if is_a(port, Port) else _group("port", Port(), port, f"a Port, or {EXPECTED_AT}")
+    return port if isinstance(port, Port) else _group("port", Port(), port, f"a Port, or {EXPECTED_AT}")
 
 
 def budget_of(budget: Any, unused: tuple[str, ...] = ()) -> Budget:
     """The budget; fields that a proof can not use must be None."""
-    if not is_a(budget, Budget):
+    if not isinstance(budget, Budget):
         return _group("budget", Budget(), budget, "a Budget or its boxes")
     for name in unused:
         if getattr(budget, name) is not None:
@@ -279,7 +272,7 @@ def budget_of(budget: Any, unused: tuple[str, ...] = ()) -> Budget:
 
 
 def box_of(box: Any) -> Box:
-    if is_a(box, Box):
+    if isinstance(box, Box):
         return box
     q, v = pair("box", box, "a pair (q, v) of half widths, or a Box")
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import is_a, listed, optional_package, shown
+from geomctrl.arguments import listed, optional_package, shown
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
@@ -97,17 +97,17 @@ def read_model(model: Any, ignore: Iterable[str], caller: str) -> Robot:
 
 
 def _ignored(ignore):
-    ignored = listed("ignore", [ignore] if is_a(ignore, str) else ignore, ordered=False)
+    ignored = listed("ignore", [ignore] if isinstance(ignore, str) else ignore, ordered=False)
     if unknown := [key for key in ignored if not isinstance(key, str) or key not in IGNORABLE]:
         raise ArgumentError(f"ignore: expected some of {', '.join(IGNORABLE)}, got {shown(unknown)}")
     return ignored
 
 
 def _checked_model(mujoco, model):
-    if is_a(model, mujoco.MjSpec):
+    if isinstance(model, mujoco.MjSpec):
         raise ArgumentError("model: expected a mujoco.MjModel, got a mujoco.MjSpec: pass spec.compile()")
-    if not is_a(model, mujoco.MjModel):
-        hint = ": use load_mjcf" if is_a(model, (str, Path)) else ""
+    if not isinstance(model, mujoco.MjModel):
+        hint = ": use load_mjcf" if isinstance(model, (str, Path)) else ""
         raise ArgumentError(f"model: expected a mujoco.MjModel, got {shown(model)}{hint}")
     return model
 
@@ -127,7 +127,7 @@ def with_descriptions(source: Any, caller: str) -> tuple[Any, Any, Robot, tuple[
     package, for its error message. Raises as `load_mjcf` does, except for features that a tree does not represent.
     """
     mujoco = require_mujoco(caller)
-    if is_a(source, mujoco.MjModel):
+    if isinstance(source, mujoco.MjModel):
         label, lines, m = "source", _no_lines, copy.copy(source)
     else:
         label, lines, m = compile_mjcf(mujoco, source)

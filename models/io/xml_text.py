@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
-from geomctrl.arguments import is_a
 from geomctrl.errors import ArgumentError, ModelError
 
 NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE)
@@ -20,9 +19,9 @@ NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.
 
 def locate(source: str | Path, package_dirs: Iterable[str | Path] = ()) -> str | Path:
     """Return the text if `source` is XML, otherwise the path of an existing file; package://name/... is looked up."""
-    if is_a(source, str) and (text := source.lstrip("\ufeff \t\r\n")).startswith("<"):
+    if isinstance(source, str) and (text := source.lstrip("\ufeff \t\r\n")).startswith("<"):
         return text if text.startswith("<?xml") else source.lstrip("\ufeff")  # keeps the line numbers
-    if not is_a(source, (str, Path)):
+    if not isinstance(source, (str, Path)):
         raise ArgumentError(f"source: expected a path or a string of XML, got {type(source).__name__}")
     if str(source).startswith("package://"):
         dirs = [Path(d) for d in package_dirs]

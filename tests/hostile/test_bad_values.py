@@ -1,4 +1,4 @@
-"""Every public callable, every argument, eighteen kinds of bad values: each is refused by an error that names it.
+"""Every public callable, every argument, seventeen kinds of bad values: each is refused by an error that names it.
 
 In processes of their own, as a value may kill the one it is given to. Legal forms of numbers give the same results.
 """

@@ -1,4 +1,4 @@
-"""Values to put in the place of a good one: bad ones of eighteen kinds, and the legal forms of numbers and arrays."""
+"""Values to put in the place of a good one: bad ones of seventeen kinds, and the legal forms of numbers and arrays."""
 
 import functools
 import itertools
@@ -23,13 +23,6 @@ class Raising:
 
     __array__ = __len__ = __iter__ = __getitem__ = __float__ = __index__ = __bool__ = __eq__ = __hash__ = _fail
     __repr__ = __fspath__ = _fail
-
-
-class Unreadable:
-    """An object whose class and attributes can not be read, as those of a weak proxy to an object that is gone."""
-
-    def __getattribute__(self, name):
-        raise ReferenceError("an error of the object's attributes")
 
 
 class Fresh:
@@ -76,7 +69,6 @@ def bad_values(value: Any) -> dict[str, Any]:
     bad: dict[str, Any] = {
         "endless": itertools.repeat(0.5),
         "raising": Raising(),
-        "unreadable": Unreadable(),
         "string": "no such thing",
         "none": None,
         "empty": np.empty(0),

@@ -27,7 +27,6 @@ LAW = controllers.PDGravity(ARM, np.array([0.4, -0.6]))
         (lambda: testing.Port(5.0), "at: expected 'joints', a frame"),
         (lambda: testing.Port(output=lambda t, q, v: v), "output: expected a function"),
         (lambda: testing.assert_passive_port(LAW, ARM, port=5.0), "port: expected a Port, or 'joints'"),
-        (lambda: testing.Region(equilibrium="up"), "equilibrium: expected real numbers"),
         (lambda: testing.Box(-1.0, 1.0), "q: expected positive half widths"),
         (lambda: testing.Box(1.0, 1.0, equilibrium=[np.nan]), "equilibrium: expected finite numbers"),
         (lambda: testing.Box(1.0, 1.0, z="all"), "z: expected real numbers"),

@@ -186,7 +186,9 @@ def test_no_states_are_refused():
         for states in (0, -1, 1.5, True):
             with pytest.raises(ArgumentError, match="states: expected a whole number from 1, got"):
                 check(robot, states=states)
-    with pytest.raises(ArgumentError, match="runs: expected a whole number from 0, got -1"):
+    with pytest.raises(
+        ArgumentError, match="runs: expected Runs or how many; count: expected a whole number from 0, got -1"
+    ):
         testing.assert_lyapunov(PD(), robot, runs=-1)
 
 

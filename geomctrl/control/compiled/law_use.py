@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import attribute
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.code_identity import MISSING, PLAIN
 from geomctrl.tracing.containers import content, difference, space_of

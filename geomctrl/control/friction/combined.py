@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, is_a, listed, shown
+from geomctrl.arguments import checked, listed, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
@@ -92,11 +92,11 @@ def friction_of(friction: Any, robot: Robot) -> FrictionModel | None:
     """The friction model of `Plant(friction=...)` for this robot. Raises ArgumentError."""
     if friction is None:
         return None
-    if is_a(friction, str) and friction == "model":
+    if isinstance(friction, str) and friction == "model":
         exists = robot.damping.any() or robot.friction.any()
         return Friction(robot.damping, robot.friction) if exists else None
-    if not is_a(friction, FrictionModel):
-        if is_a(friction, str):
+    if not isinstance(friction, FrictionModel):
+        if isinstance(friction, str):
             models = []
         else:
             try:

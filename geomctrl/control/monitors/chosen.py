@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from geomctrl.arguments import is_a, listed, number, shown
+from geomctrl.arguments import listed, number, shown
 from geomctrl.errors import ArgumentError
 
 from .energy import EnergyBalance
@@ -43,7 +43,7 @@ def monitor_list(monitors: str | Iterable[Monitor] | None) -> list[Monitor]:
     """The list of monitors for "default", None or an iterable of monitors."""
     if monitors is None:
         return []
-    if is_a(monitors, str):
+    if isinstance(monitors, str):
         if monitors != "default":
             raise ArgumentError(f"monitors: expected 'default', None or Monitors, got {monitors!r}")
         return default_monitors()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import is_a, shown
+from geomctrl.arguments import shown
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
@@ -60,7 +60,7 @@ class IMU(Sensor):
         name: str = "imu",
     ):
         super().__init__(name, dt, delay, seed)
-        if not is_a(frame, str) or not frame:
+        if not isinstance(frame, str) or not frame:
             raise ArgumentError(f"frame: expected the name of a frame, got {shown(frame)}")
         self.frame = frame
         self.bias, self.noise = numbers_of("bias", bias, 6), numbers_of("noise", noise, 6, 0.0)

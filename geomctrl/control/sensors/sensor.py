@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, is_a, number, shown
+from geomctrl.arguments import checked, count, number, shown
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.checks import check_text
@@ -114,7 +114,7 @@ class Sensor(ReadableRepr):
     """
 
     def __init__(self, name: str, dt: float | None = None, delay: float = 0.0, seed: int = 0):
-        if not is_a(name, str) or not name:
+        if not isinstance(name, str) or not name:
             raise ArgumentError(f"name: expected a word, got {shown(name)}")
         check_text("name", name)
         self.name = name

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import attribute, count, is_a, shown
+from geomctrl.arguments import count, shown
 from geomctrl.errors import ArgumentError, GeomctrlError, SweepError
 from geomctrl.other_names import named_arguments
 
@@ -70,7 +70,7 @@ class SweepExecution:
         if self.block is not None:
             count("block", self.block, 1)
         count("seed", self.seed, largest=2**64 - 1)
-        if not is_a(self.progress, bool) and not callable(self.progress):
+        if not isinstance(self.progress, bool) and not callable(self.progress):
             raise ArgumentError(
                 f"progress: expected True, False or a function of the fraction done, got {shown(self.progress)}"
             )
@@ -78,7 +78,7 @@ class SweepExecution:
 
 def check_executor(executor: Any) -> None:
     """Raise ArgumentError unless it is None or has `submit`."""
-    if executor is not None and not callable(attribute(executor, "submit")):
+    if executor is not None and not callable(getattr(executor, "submit", None)):
         raise ArgumentError(f"executor: expected None or an object with submit(function, *args), got {shown(executor)}")
 
 

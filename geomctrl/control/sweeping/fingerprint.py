@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import is_a
 from geomctrl.control.compiled.object_kinds import CALLED
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.code_identity import (
@@ -87,7 +86,7 @@ class _Digests:
         return _short(" ".join(self.of(part) for part in parts))
 
     def _visit(self, x: Any) -> str:
-        if is_a(x, types.CodeType):
+        if isinstance(x, types.CodeType):
             return self.all(x.co_code, x.co_names, x.co_varnames, x.co_freevars, x.co_consts)
         if type(x) in (list, tuple):
             return self.all(type(x).__name__, *x)
@@ -95,15 +94,15 @@ class _Digests:
             return self.all("set", *sorted(self.of(item) for item in x))
         if type(x) in (dict, types.MappingProxyType):
             return self.all("dict", *(part for item in x.items() for part in item))
-        if is_a(x, types.ModuleType):
+        if isinstance(x, types.ModuleType):
             return self.of(f"module {x.__name__}")
         if (parts := parts_of(x)) is not None:
             return self.all(type(x).__name__, *parts)
-        if is_a(x, (types.BuiltinFunctionType, types.MethodDescriptorType)):
+        if isinstance(x, (types.BuiltinFunctionType, types.MethodDescriptorType)):
             return self._compiled(x)
-        if is_a(x, types.FunctionType):
+        if isinstance(x, types.FunctionType):
             return self._named(x, x.__globals__.get("__name__"), self._function)
-        if is_a(x, type):
+        if isinstance(x, type):
             return self._named(x, x.__module__, self._class)
         if origin(type(x).__module__) == "library" and hasattr(x, "__wrapped__"):  # for example a numba dispatcher
             return self.all("wrapped", x.__wrapped__)
@@ -162,7 +161,7 @@ class _Digests:
         return self.all(type(x), x.__bases__, *((k, v) for k, v in members if v or k not in CREATED))
 
     def _object(self, x: Any) -> str:
-        if is_a(x, Mechanism) and x.origin.visual is not None:
+        if isinstance(x, Mechanism) and x.origin.visual is not None:
             x = replace(x, origin=replace(x.origin, visual=None))  # the location of meshes does not affect results
         if isinstance(x, enum.Enum):
             return self.all(type(x), vars(x))

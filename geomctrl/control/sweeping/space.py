@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import has_attributes, is_a, shown
+from geomctrl.arguments import has_attributes, shown
 from geomctrl.errors import ArgumentError
 
 KINDS = "fiubU"  # numpy kinds: numbers, booleans, text
@@ -93,7 +93,7 @@ def checked_space(space: Any) -> Space:
     if has_attributes(space, "data_vars", "variables"):  # an xarray.Dataset, without importing xarray
         entries = {name: (x.dims, x.values, x.attrs) for name, x in space.variables.items()}
         sizes = {_name(dim): int(n) for dim, n in space.sizes.items()}
-    elif is_a(space, Mapping):
+    elif isinstance(space, Mapping):
         entries, sizes = {name: _spread(name, entry) for name, entry in space.items()}, {}
     else:
         raise ArgumentError(f"space: expected a dict or an xarray.Dataset, got {shown(space)}")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import attribute, function, has_attributes, instance, is_a, listed, path_of, shown
+from geomctrl.arguments import function, has_attributes, instance, listed, path_of, shown
 from geomctrl.control.closed_loop import hold_count
 from geomctrl.control.many import run_of
 from geomctrl.control.monitors import Monitor
@@ -251,7 +251,7 @@ def replay(
 
 def checked_measures(measures: Measures) -> dict[str, Callable[[Run], Any]]:
     """Functions of a run by name. Raises ArgumentError for anything else and for duplicate names."""
-    if is_a(measures, Mapping):
+    if isinstance(measures, Mapping):
         pairs = list[tuple[Any, Any]](measures.items())
     else:
         chosen = listed("measures", measures, "functions of a Run")
@@ -320,8 +320,8 @@ def _block_size(block: int | None, runs: int, on_gpu: bool) -> int:
 
 def _at(dataset: Any, index: Any) -> Any:
     """The Dataset of one run."""
-    if not is_a(index, Mapping):
-        zero_d = is_a(index, int) or attribute(index, "shape") == ()
+    if not isinstance(index, Mapping):
+        zero_d = isinstance(index, int) or getattr(index, "shape", None) == ()
         is_number = zero_d and np.asarray(index).dtype.kind in "iu"
         where = np.argwhere(dataset["run"].values == np.asarray(index)) if is_number else np.zeros((0, 0), int)
         if len(where) != 1:

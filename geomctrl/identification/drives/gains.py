@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import choice, exactly, is_a, listed, number, shown, vector
+from geomctrl.arguments import choice, exactly, listed, number, shown, vector
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.estimators.estimate import intervals
@@ -201,7 +201,7 @@ def drive_gains(
         refuse("needs the mass of the load", without_load=without_load, frame=frame)
         logs, loaded = [log], [True]
     else:
-        load = load if is_a(load, KnownLoad) else KnownLoad(load)
+        load = load if isinstance(load, KnownLoad) else KnownLoad(load)
         scale = _load(model, load, frame, friction)
         if known_bodies:
             raise ArgumentError("known_bodies: expected none, because the load has a known mass")

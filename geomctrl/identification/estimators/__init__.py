@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import instance, is_a, shown
+from geomctrl.arguments import instance, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import SolverError
 from geomctrl.identification.logs import Dataset
@@ -32,7 +32,7 @@ ESTIMATORS = {e.name: e for e in (OLS, WLS, RIDGE, CONSISTENT)}
 
 def named(method: str) -> Estimator:
     """Return the estimator with this name. Raises ArgumentError."""
-    if not is_a(method, str) or str(method) not in ESTIMATORS:
+    if not isinstance(method, str) or str(method) not in ESTIMATORS:
         raise ArgumentError(f"method: expected one of {', '.join(ESTIMATORS)}, got {shown(method)}")
     return ESTIMATORS[str(method)]
 

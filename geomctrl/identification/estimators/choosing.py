@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import is_a
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import ShortLogError
 from geomctrl.identification.findings import Finding
@@ -106,7 +105,7 @@ def chosen(
 
 
 def is_auto(value: Any) -> bool:
-    return is_a(value, str) and str(value) == AUTO
+    return isinstance(value, str) and str(value) == AUTO
 
 
 def _check(estimator: Estimator, options: Mapping[str, Any]) -> None:

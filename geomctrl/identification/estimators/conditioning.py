@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import instance, is_a
+from geomctrl.arguments import instance
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.logs import Dataset
@@ -24,7 +24,7 @@ MIN_SINGULAR_VALUE = 1e-7
 def compressed(model: RegressorModel, data: Dataset | Compressed) -> Compressed:
     """The log's factors; a compressed log is returned unchanged."""
     instance("model", model, RegressorModel, "a RegressorModel")
-    if is_a(data, Compressed):
+    if isinstance(data, Compressed):
         if data.model is not model:
             raise ArgumentError("data: was compressed for another model")
         return data

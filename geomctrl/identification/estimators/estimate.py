@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import instance, is_a, number
+from geomctrl.arguments import instance, number
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.compressed import Compressed
 from geomctrl.identification.model.regressor_model import RegressorModel
@@ -247,7 +247,7 @@ class Estimate:
         >>> estimate.relative_error() < 1e-9
         True
         """
-        if not is_a(data, Compressed):
+        if not isinstance(data, Compressed):
             data = self.training if data is None else self.model.compress(instance("data", data, Dataset, "a Dataset"))
         return data.relative_error(self.x)
 

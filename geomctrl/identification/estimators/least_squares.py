@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, is_a, number, one_or_each, positive
+from geomctrl.arguments import checked, count, number, one_or_each, positive
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.compressed import Compressed
@@ -121,7 +121,7 @@ def weights_of(model, c, weights) -> np.ndarray:
     n = model.robot.nv
     if weights is None:
         return np.ones(n)
-    if is_a(weights, str):
+    if isinstance(weights, str):
         if weights != "noise":
             raise ArgumentError(f"weights: expected None, 'noise' or {n} numbers, got {weights!r}")
         return wls(model, c).weights

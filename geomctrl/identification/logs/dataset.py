@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import instance, is_a, listed, path_of, shown
+from geomctrl.arguments import instance, listed, path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 from geomctrl.identification.errors import DataError
@@ -236,11 +236,15 @@ class Dataset(Samples):
         101
         """
         file_options = Reading(keys, **options)
-        if is_a(names, str) or not is_a(names, Sequence) or not all(is_a(x, str) for x in listed("names", names)):
+        if (
+            isinstance(names, str)
+            or not isinstance(names, Sequence)
+            or not all(isinstance(x, str) for x in listed("names", names))
+        ):
             raise ArgumentError(f"names: expected one per joint, got {shown(names)}")
         if label is not None:
             instance("label", label, str, "text")
-        if not is_a(source, Mapping):
+        if not isinstance(source, Mapping):
             path = path_of("source", source)
             recording = recorded(path, file_options.topic)
             return cls._of_recording(recording, file_options, label or path.stem, names)

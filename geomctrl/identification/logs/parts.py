@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geomctrl.arguments import is_a, number, shown
+from geomctrl.arguments import number, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
@@ -251,7 +251,7 @@ def select(data: Log, keep: np.ndarray, label: str | None = None) -> Log:
 
 
 def _check_label(label: object) -> None:
-    if label is not None and not is_a(label, str):
+    if label is not None and not isinstance(label, str):
         raise ArgumentError(f"label: expected text, got {shown(label)}")
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from geomctrl.arguments import count, instance, is_a, listed, number, shown
+from geomctrl.arguments import count, instance, listed, number, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
@@ -169,7 +169,7 @@ def _numbers(label: str, name: str, value: Any, ndim: int) -> np.ndarray:
 
 def _is_shareable(x) -> bool:
     """Whether an array of floats is read-only and not a view of a writable one: such an array is shared, not copied."""
-    return is_a(x, np.ndarray) and x.dtype == np.float64 and x.base is None and not x.flags.writeable
+    return isinstance(x, np.ndarray) and x.dtype == np.float64 and x.base is None and not x.flags.writeable
 
 
 def _mask(label, mask_or_none, shape):
@@ -182,13 +182,13 @@ def _mask(label, mask_or_none, shape):
 
 def _check_words(x: Samples) -> None:
     """Check the fields that are not arrays."""
-    if not is_a(x.label, str):
+    if not isinstance(x.label, str):
         raise ArgumentError(f"label: expected text, got {shown(x.label)}")
     instance("processing", x.processing, Processing, "what filters record, a Processing")
     count("stride", x.stride, 1)
     for name, kind in (("names", str), ("gaps", (int, np.integer)), ("history", str)):
         value = getattr(x, name)
-        if not is_a(value, (tuple, list)) or not all(is_a(y, kind) for y in listed(name, value, "a tuple")):
+        if not isinstance(value, (tuple, list)) or not all(isinstance(y, kind) for y in listed(name, value, "a tuple")):
             raise ArgumentError(f"{name}: expected a tuple, got {shown(value)}")
     if x.band is not None:
         if not isinstance(x.band, tuple) or len(x.band) != 2:

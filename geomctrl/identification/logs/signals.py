@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import MAX_COUNT, choice, count, flag, is_a, number, one_or_each
+from geomctrl.arguments import MAX_COUNT, choice, count, flag, number, one_or_each
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
@@ -345,7 +345,7 @@ def without(
         data = _masked(data, _outlying(data, outliers), "outlying")
     if standstill is None:
         return data
-    if is_a(standstill, str):
+    if isinstance(standstill, str):
         choice("standstill", standstill, ("auto",))
         rests = at_rest(data)
         rests &= (rests & data.used).sum(axis=0) <= 0.5 * data.used.sum(axis=0)

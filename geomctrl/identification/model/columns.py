@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, choice, count, flag, function, instance, is_a, listed, number, path_of, shown
+from geomctrl.arguments import checked, choice, count, flag, function, instance, listed, number, path_of, shown
 from geomctrl.control.friction.model import FrictionModel, needs_load
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.files import read_toml
@@ -343,7 +343,7 @@ def chosen_actuators(kind: str, chosen: bool | Sequence[int], n: int, driven: np
     """Numbers of the actuators that have friction of a kind: all `driven` ones for True, none for False, or those
     given.
     """
-    if is_a(chosen, (bool, np.bool_)):
+    if isinstance(chosen, (bool, np.bool_)):
         return driven if chosen else driven[:0]
     try:
         numbers = np.array(listed(kind, chosen))

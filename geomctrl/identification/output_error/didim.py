@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import choice, count, is_a, number, shown
+from geomctrl.arguments import choice, count, number, shown
 from geomctrl.errors import ArgumentError, ModelError, SimulationError
 from geomctrl.identification.estimators import ESTIMATORS, fit
 from geomctrl.identification.logs import filters
@@ -45,7 +45,7 @@ def didim(
     choice("estimator", estimator, ESTIMATORS)
     iterations, decimate = count("iterations", iterations, 1), count("decimate", decimate, 1)
     tolerance = number("tolerance", tolerance, "a number > 0", lambda x: x > 0.0)
-    if not is_a(options, (Mapping, type(None))) or not all(is_a(name, str) for name in options or ()):
+    if not isinstance(options, (Mapping, type(None))) or not all(isinstance(name, str) for name in options or ()):
         raise ArgumentError(f"options: expected a dict by name, or None, got {shown(options)}")
     settle = number("settle", settle, "seconds >= 0", lambda x: x >= 0.0)
     band = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import instance, is_a, listed
+from geomctrl.arguments import instance, listed
 from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.estimators import Estimate
@@ -75,7 +75,7 @@ class Experiment:
 def experiment(model: RegressorModel, logs: Any, loop: Any) -> Experiment:
     """Create an experiment. Raises ArgumentError, DataError."""
     require_forwards(model)
-    data = listed("logs", logs) if is_a(logs, (list, tuple)) else [logs]
+    data = listed("logs", logs) if isinstance(logs, (list, tuple)) else [logs]
     if not data:
         raise ArgumentError("logs: expected a Dataset, or several, got none")
     loops = loops_of(loop, len(data))
@@ -89,9 +89,9 @@ def experiment(model: RegressorModel, logs: Any, loop: Any) -> Experiment:
 
 def start_of(start: Any) -> tuple[RegressorModel, np.ndarray]:
     """(model, first parameters x) of a robot, a model or an estimate."""
-    if is_a(start, Estimate):
+    if isinstance(start, Estimate):
         return start.model, start.x
-    if is_a(start, RegressorModel):
+    if isinstance(start, RegressorModel):
         return start, start.prior
     robot = instance("start", start, Robot, "an Estimate, a RegressorModel or a geomctrl.Robot")
     model = RegressorModel(robot)

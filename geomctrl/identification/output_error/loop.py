@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, has_attributes, instance, is_a, listed, number, one_or_each, shown
+from geomctrl.arguments import checked, choice, has_attributes, instance, listed, number, one_or_each, shown
 from geomctrl.control.compiled.law_slopes import law_slopes
 from geomctrl.control.contracts import (
     Command,
@@ -192,7 +192,7 @@ class ServoLoop:
         if len({x.size for x in self.gains.values() if x.ndim}) > 1:
             raise ArgumentError(f"kp, kd, ki: expected as many of each, got {[x.size for x in self.gains.values()]}")
         check_times(self)
-        if is_a(self.velocity, str):
+        if isinstance(self.velocity, str):
             choice("velocity", self.velocity, ("true", "differences"))
         else:
             number("velocity", self.velocity, '"true", "differences" or a cut-off in Hz > 0', lambda x: x > 0.0)
@@ -287,11 +287,11 @@ def check_times(loop: Any) -> None:
 
 def loops_of(value: Any, n: int) -> list[Any]:
     """The loops of n logs: one for all, or one each, with the same gains, period and delay. Raises ArgumentError."""
-    loops = listed("loop", value) if is_a(value, (list, tuple)) else [value] * n
+    loops = listed("loop", value) if isinstance(value, (list, tuple)) else [value] * n
     if len(loops) != n:
         raise ArgumentError(f"loop: expected one, or {n}, one per log, got {len(loops)}")
     for loop in loops:
-        if is_a(loop, type) or not has_attributes(loop, "period", "delay", "torque", "gains", "_running"):
+        if isinstance(loop, type) or not has_attributes(loop, "period", "delay", "torque", "gains", "_running"):
             raise ArgumentError(f"loop: expected a ServoLoop or a ControllerLoop, got {shown(loop)}")
         if (loop.period, loop.delay, loop.torque) != (loops[0].period, loops[0].delay, loops[0].torque):
             raise ArgumentError("loop: expected the same period, delay and torque for every log")

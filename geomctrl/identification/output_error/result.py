@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import is_a, shown
+from geomctrl.arguments import shown
 from geomctrl.errors import NameNotFoundError
 from geomctrl.identification.estimators import Estimate
 from geomctrl.identification.estimators.estimate import intervals
@@ -92,6 +92,6 @@ class OutputErrorFit:
         return float(self.std[self._at(name)])
 
     def _at(self, name: str) -> int:
-        if not is_a(name, str) or name not in self.names:
+        if not isinstance(name, str) or name not in self.names:
             raise NameNotFoundError(f"name: {shown(name)} was not estimated; known: {', '.join(self.names)}")
         return self.names.index(name)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import FLOAT64, checked, choice, is_a, number, shown
+from geomctrl.arguments import FLOAT64, checked, choice, number, shown
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.integrators.march import OFF_GROUP
 from geomctrl.kernels.maximal import AXES, D_A, D_B, LENGTH, R_B
@@ -52,7 +52,7 @@ class Index1System(ABC):
     ):
         self.constraints = constraints
         self.names = checked_names("constraint", self.constraints, Constraint)
-        if stabilisation is not None and not is_a(stabilisation, (Baumgarte, GGL)):
+        if stabilisation is not None and not isinstance(stabilisation, (Baumgarte, GGL)):
             raise ArgumentError(f"stabilisation: expected None, Baumgarte or GGL, got {shown(stabilisation)}")
         self.stabilisation = stabilisation
         self._table = set_up_rows(bodies, poses, self.constraints)

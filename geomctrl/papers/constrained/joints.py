@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import checked, function, is_a, listed, number, require_rotation, shown
+from geomctrl.arguments import checked, function, listed, number, require_rotation, shown
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.lie.groups import SE3, SO3xR3
 from geomctrl.mechanism import inertia as _inertia
@@ -66,7 +66,7 @@ class ConstrainedBody:
     group: SE3 | SO3xR3 | None = None
 
     def __post_init__(self):
-        if not is_a(self.name, str):
+        if not isinstance(self.name, str):
             raise ArgumentError(f"body {shown(self.name)}: name: expected a string")
         checked_parameters(self)
         checked_pose(f"body {self.name!r}: pose", self.pose)
@@ -145,13 +145,13 @@ class Constraint:
     functions: HolonomicFunctions | None = None
 
     def __post_init__(self):
-        if not is_a(self.name, str):
+        if not isinstance(self.name, str):
             raise ArgumentError(f"constraint {shown(self.name)}: name: expected a string")
         # a string is not a sequence of names
         if not isinstance(self.bodies, str) and isinstance(self.bodies, Sequence):
             object.__setattr__(self, "bodies", tuple(listed("bodies", self.bodies)))
         label, kinds = f"constraint {self.name!r}", (*LOWER_PAIRS, "distance", "holonomic")
-        if not is_a(self.kind, str) or str(self.kind) not in kinds:
+        if not isinstance(self.kind, str) or str(self.kind) not in kinds:
             raise ModelError(f"{label}: kind: expected one of {', '.join(kinds)}, got {shown(self.kind)}")
         if self.kind != "holonomic" and len(bodies_of(self)) != 2:
             raise ModelError(f"{label}: bodies: expected two, got {self.bodies!r}")
@@ -161,7 +161,7 @@ class Constraint:
 
     def _check_functions(self, label: str) -> None:
         chosen = HolonomicFunctions(None, None) if self.functions is None else self.functions
-        if not is_a(chosen, HolonomicFunctions):
+        if not isinstance(chosen, HolonomicFunctions):
             raise ArgumentError(
                 f"{label}: functions: expected those of `Constraint.holonomic`, got {shown(self.functions)}"
             )
@@ -225,7 +225,7 @@ def checked_items(name, items):
 
 def bodies_of(c):
     """Return the names of the bodies of a constraint."""
-    if not is_a(c.bodies, tuple) or not all(is_a(name, str) for name in c.bodies):
+    if not isinstance(c.bodies, tuple) or not all(isinstance(name, str) for name in c.bodies):
         raise ArgumentError(f"constraint {c.name!r}: bodies: expected a tuple of names, got {shown(c.bodies)}")
     return c.bodies
 
@@ -244,7 +244,7 @@ def checked_names(noun, items, kind):
 
 def checked_group(body, default):
     group = default if body.group is None else body.group
-    if not is_a(group, (SE3, SO3xR3)):
+    if not isinstance(group, (SE3, SO3xR3)):
         raise ArgumentError(f"body {body.name!r}: group: expected SE3() or SO3xR3(), got {shown(group)}")
     return group
 

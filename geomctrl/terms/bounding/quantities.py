@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import exactly, is_a, number, pair
+from geomctrl.arguments import exactly, number, pair
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.curvature import christoffel_symbols
 from geomctrl.mechanism import configuration, inertia
@@ -292,7 +292,7 @@ def _interval(robot: Mechanism, parameters) -> tuple[np.ndarray, np.ndarray]:
     shape, pi = robot.parameters.shape, np.array(robot.parameters)
     if parameters is None:
         return pi, np.zeros(shape)
-    if is_a(parameters, (tuple, list)):
+    if isinstance(parameters, (tuple, list)):
         ends = pair("parameters", parameters, "(lower, upper)")
         lower, upper = (exactly(f"parameters: {x}", a, shape) for x, a in zip(("lower", "upper"), ends))
         if (lower > upper).any():

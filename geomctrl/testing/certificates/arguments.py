@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, is_a, number, one_or_each, pair, positive, shown
+from geomctrl.arguments import checked, number, one_or_each, pair, positive, shown
 from geomctrl.control.closed_loop import require_controller_of
 from geomctrl.control.contracts import started
 from geomctrl.control.friction import Friction
@@ -99,7 +99,7 @@ def half_widths(name: str, widths: Any, robot: Robot) -> np.ndarray:
 
 
 def half_axes(outside: Any, robot: Robot) -> np.ndarray:
-    if is_a(outside, (tuple, list)):
+    if isinstance(outside, (tuple, list)):
         return half_widths("outside", outside, robot)
     r = number("outside", outside, "a positive number or a pair (q, v) of half axes", lambda x: 0.0 < x < np.inf)
     return half_widths("outside", (r, 5.0 * r), robot)
@@ -107,7 +107,7 @@ def half_axes(outside: Any, robot: Robot) -> np.ndarray:
 
 def parameter_intervals(parameters: Any, robot: Robot) -> tuple[np.ndarray, np.ndarray]:
     p = robot.parameters
-    if is_a(parameters, (tuple, list)) and len(parameters) == 2:
+    if isinstance(parameters, (tuple, list)) and len(parameters) == 2:
         lo, hi = (checked("parameters", x, p.shape) for x in parameters)
         if lo.shape != p.shape or hi.shape != p.shape or not (lo <= hi).all():
             raise ArgumentError(
@@ -124,8 +124,8 @@ def numbers_text(x: np.ndarray) -> str:
 
 def domain_text(half: np.ndarray, robot: Robot, parameters: Any) -> str:
     n = robot.nv
-    of = "intervals" if is_a(parameters, (tuple, list)) else f"{100.0 * float(parameters):g} %"
-    exact = is_a(parameters, (int, float)) and parameters == 0
+    of = "intervals" if isinstance(parameters, (tuple, list)) else f"{100.0 * float(parameters):g} %"
+    exact = isinstance(parameters, (int, float)) and parameters == 0
     robots = "" if exact else f", every inertial parameter within {of}"
     q, v = numbers_text(half[:n]), numbers_text(half[n:])
     return f"q within {q}, v within {v} of the equilibrium ({2 * n} dimensions){robots}"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import instance, is_a, number, shown
+from geomctrl.arguments import instance, number, shown
 from geomctrl.control.plant import Plant
 from geomctrl.control.progress import progress_function
 from geomctrl.control.sweeping.executors import spread
@@ -142,7 +142,7 @@ def reach(
 def _initial(equations: LoopEquations, initial_box: Any) -> tuple[np.ndarray, np.ndarray]:
     """Bounds of (q, v, z)."""
     n, start = equations.n, equations.start()
-    pair = initial_box if is_a(initial_box, (tuple, list)) else [initial_box]
+    pair = initial_box if isinstance(initial_box, (tuple, list)) else [initial_box]
     if len(start) and len(pair) == 2 and all(np.shape(x) == (n - len(start),) for x in pair):
         lower, upper = pair_of("initial_box", initial_box, (n - len(start),))
         return np.append(lower, start), np.append(upper, start)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from geomctrl.arguments import choice, is_a, path_of, shown
+from geomctrl.arguments import choice, path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 
@@ -63,7 +63,7 @@ def prefix(argument: str, name: object) -> str:
     """Validate the name of the files and the prefix NAME_ of their functions.
 
     The prefix avoids conflicts with functions of C, POSIX and other libraries; headers may still conflict."""
-    if not is_a(name, str) or not is_name(name):
+    if not isinstance(name, str) or not is_name(name):
         rule = "letters, digits and single underscores, a letter first"
         raise ArgumentError(f"{argument}: expected a name in C, got {shown(name)} ({rule})")
     if name.lower() in FILES:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, flag, function, is_a, listed, number, shown
+from geomctrl.arguments import checked, flag, function, listed, number, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.symbols import Graph
 from geomctrl.tracing.tracer import traced
@@ -123,7 +123,7 @@ def claim_of(
     """
     lo, hi = box_of("box", box)
     n = len(lo)
-    if is_a(f, Trace):
+    if isinstance(f, Trace):
         trace, inputs = f, tuple(inputs_of(f))
         if len(inputs) != n:
             raise ArgumentError(f"box: expected {len(inputs)} pairs, one for each coordinate, got {n}")
@@ -131,7 +131,7 @@ def claim_of(
         trace, inputs = one_number(traced(function("f", f, "f(x)"), (n,)).trace, "f"), tuple((1, k) for k in range(n))
     wanted = [where] if callable(where) else listed("where", where)
     if outside is not None:
-        ball = outside if is_a(outside, Ellipsoid) else Ellipsoid(number("outside", outside, *POSITIVE))
+        ball = outside if isinstance(outside, Ellipsoid) else Ellipsoid(number("outside", outside, *POSITIVE))
         wanted.append(outside_of(ball, n))
     for k, g in enumerate(wanted):
         name = f"where[{k}]"

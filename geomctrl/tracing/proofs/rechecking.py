@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import attribute, path_of, shown
+from geomctrl.arguments import path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.files import read_arrays
 
@@ -166,7 +166,7 @@ INVALID_FILE_ERRORS = KeyError, ValueError, TypeError, IndexError, AttributeErro
 
 
 def _arrays(proof: Any) -> dict[str, Any]:
-    own = attribute(proof, "_arrays")
+    own = getattr(proof, "_arrays", None)
     if own is not None:
         return own()
     path = path_of("proof", proof)
