@@ -19,9 +19,7 @@ BENCH_OPTIONS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
-# uv takes a third of pip's time, and a twentieth for what another environment has: files of its cache become hard links.
-# It writes no bytecode of all that is installed: Python compiles what is imported, and most of it never is.
-INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
+INSTALL := .ci/install $(BIN)
 
 .PHONY: help demo test test-all soak bench lint lint-style lint-layers lint-types lint-dead-code lint-spelling lint-prose docs docs-links robots mjcfs cross numpy1 peers minimum test-pythons test-some cuda-tools tools clean
 
@@ -145,7 +143,7 @@ $(STAMPS)/venv:
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/uv: $(STAMPS)/venv
-	@$(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile uv
+	@$(INSTALL) uv || echo "without uv, pip installs, which takes longer"
 	@touch $@
 
 $(STAMPS)/core: $(STAMPS)/uv pyproject.toml

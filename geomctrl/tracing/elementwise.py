@@ -75,12 +75,12 @@ def _isinf(x: Any) -> Any:
     return relation("eq", unary("abs", x), math.inf)
 
 
-def _log_of_sum(a: Any, b: Any, unit: float = 1.0) -> Any:
-    """log(exp(a) + exp(b)) / unit, in logarithms of the base exp(unit)."""
+def _log_of_sum(a: Any, b: Any, exponential: str = "exp", unit: float = 1.0) -> Any:
+    """log(exp(a) + exp(b)), or to another base: `exponential` is its power, and its logarithm is 1 / unit."""
     apart = sub(a, b)
     larger = where(relation("lt", 0.0, apart), a, b)
-    beyond = div(unary("log1p", unary("exp", mul(unit, neg(unary("abs", apart))))), unit)
-    return where(relation("eq", a, b), add(a, math.log(2.0) / unit), add(larger, beyond))
+    beyond = mul(unit, unary("log1p", unary(exponential, neg(unary("abs", apart)))))
+    return where(relation("eq", a, b), add(a, math.log(2.0) * unit), add(larger, beyond))
 
 
 def _of_python(op: str) -> Callable[[Any, Any], Any]:
@@ -134,7 +134,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "fmod": _of_python("fmod"),
     "heaviside": _heaviside,
     "logaddexp": _log_of_sum,
-    "logaddexp2": lambda a, b: _log_of_sum(a, b, math.log(2.0)),
+    "logaddexp2": lambda a, b: _log_of_sum(a, b, "exp2", math.log2(math.e)),
     "floor_divide": floor_divided,
     "remainder": modulo,
     "power": _of_python("pow"),
