@@ -7,6 +7,10 @@ import os
 import platform
 import signal
 import sys
+import tempfile
+import time
+import zlib
+from pathlib import Path
 
 import pytest
 
@@ -107,6 +111,7 @@ def _let_numba_generate_code_quickly():
     _leave_primitives_to_kernels()
     _compare_flags_quickly()
     _announce_no_events()
+    _compile_each_kernel_once()
 
 
 def _compare_flags_quickly():
@@ -125,6 +130,38 @@ def _announce_no_events():
     silent = contextlib.nullcontext()
     event.trigger_event = lambda *args, **options: silent
     event.start_event = event.end_event = lambda *args, **options: None
+
+
+def _compile_each_kernel_once():
+    """Of two processes that need the same kernel one compiles it, and the other waits and loads it."""
+    if os.name != "posix":
+        return
+    import fcntl
+
+    from geomctrl.kernels.numba_loops import _Cache
+
+    load, save = _Cache.load_overload, _Cache.save_overload
+    path = Path(tempfile.gettempdir(), f"geomctrl-tests-{os.getuid()}.lock")
+    locks = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)  # one byte for each kernel
+
+    def lock(self, how):
+        fcntl.lockf(locks, how, 1, zlib.crc32(self.title.encode()))
+
+    def load_overload(self, signature, target_context):
+        for _ in range(200):  # at most 20 s: a process whose compilation fails keeps its lock
+            if self.is_stored(target_context):
+                break
+            with contextlib.suppress(OSError):
+                lock(self, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            time.sleep(0.1)
+        return load(self, signature, target_context)
+
+    def save_overload(self, signature, result):
+        save(self, signature, result)
+        lock(self, fcntl.LOCK_UN)
+
+    _Cache.load_overload, _Cache.save_overload = load_overload, save_overload
 
 
 def _leave_primitives_to_kernels():
