@@ -129,6 +129,51 @@ def test_arrays_are_as_read_only_as_in_python(change):
     assert flags[0] == flags[1]
 
 
+def sometimes_held(law, q):
+    if q[0] < law.level:
+        law.x = q
+
+
+def integrated_after_a_copy(law, q):
+    law.n += 1
+    if law.n == 3:
+        law.x = q
+    elif law.n == 4:
+        law.x = law.x.copy()
+    else:
+        law.x += 0.1 * q
+
+
+def asked(law, q):
+    law.past[0][0] = 1.0 if law.x.flags.writeable else 2.0
+    sometimes_held(law, q)
+
+
+def tried(law, q):
+    try:
+        law.x[0] += q[0]
+    except ValueError:
+        law.x = 0.5 * law.x
+    sometimes_held(law, q)
+
+
+@pytest.mark.parametrize("level", [-9.0, 0.28, 9.0])
+@pytest.mark.parametrize("change", [sometimes_held, integrated_after_a_copy, asked, tried])
+def test_arrays_that_are_sometimes_read_only_are_as_in_python(change, level):
+    class Mixed(Law):
+        def setup(self):
+            self.x, self.past, self.n, self.level = np.ones(2), [np.ones(2)], 0, level
+
+        def __call__(self, t, q, v, z):
+            change(self, q)
+            return gc.Command(-q * self.past[0] - 0.1 * self.x, signals={"x": self.x})
+
+    laws, runs = both(Mixed, 0.01)
+    assert laws[0].x.flags.writeable is laws[1].x.flags.writeable
+    np.testing.assert_allclose(laws[0].x, laws[1].x, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(runs[0].signals["x"], runs[1].signals["x"], rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("written", [False, True])
 def test_writing_to_an_array_that_a_call_made_read_only_raises_as_in_python(written):
     class Writing(Law):

@@ -73,15 +73,14 @@ class Cell:
     """The possible values of an attribute.
 
     values: the non-numeric ones. shape: that of the numeric value, None without one. kinds: the possible types of a
-    number as indices into `CLASSES`. dtype: that of an array, `ROTATION` for the quaternion of a rotation. read_only:
-    whether one of its arrays is; then code must not write to any of them.
+    number as indices into `CLASSES`; of arrays 1 for writable and 0 for read-only ones. dtype: that of an array,
+    `ROTATION` for the quaternion of a rotation.
     """
 
     values: tuple[Any, ...] = ()
     shape: tuple[int, ...] | None = None
     kinds: frozenset[int] = frozenset()
     dtype: np.dtype | None = None
-    read_only: bool = False
     replaced: bool = False  # the law assigns a new object instead of writing into the array
 
     @property
@@ -93,13 +92,18 @@ class Cell:
         return len(self.kinds) > 1
 
     @property
+    def branches(self) -> bool:
+        """Whether the law is traced on a path for each of several values, or flags of an array."""
+        return bool(self.values) or (self.mixed and self.dtype is not None)
+
+    @property
     def may_be_whole(self) -> bool:
         """Whether a number may be an integer."""
-        return not self.kinds.isdisjoint(WHOLE)
+        return self.dtype is None and not self.kinds.isdisjoint(WHOLE)
 
     @property
     def size(self) -> int:
-        """Number of floats in memory: the index of a non-numeric value, the numbers, and their type if it varies."""
+        """Number of floats in memory: the index of a non-numeric value, the numbers, and their kind if it varies."""
         return bool(self.values) + self.numbers + self.mixed
 
     def with_value(self, path: str, x: Any, choices: bool) -> Cell:
@@ -119,7 +123,8 @@ class Cell:
         if is_symbol(x) or type(x) in CLASSES:
             shape, kinds, dtype = (), kinds_in(kind_of(x)), None
         elif isinstance(x, np.ndarray) and (isinstance(x, SymbolArray) or x.dtype in DTYPES):
-            shape, kinds, dtype = x.shape, frozenset(), dtype_of(x) if isinstance(x, SymbolArray) else x.dtype
+            shape, dtype = x.shape, dtype_of(x) if isinstance(x, SymbolArray) else x.dtype
+            kinds = frozenset({int(x.flags.writeable)})
         elif quaternion(x) is not None:
             shape, kinds, dtype = (4,), frozenset(), ROTATION
         else:
@@ -132,8 +137,7 @@ class Cell:
             raise MemoryLengthError(f"{path} changes its shape from {self.shape} to {shape}: keep the shape constant")
         if self.dtype not in (None, dtype):
             raise UntraceableError(f"{path} changes from {self.dtype} to {dtype}: create it with dtype=float")
-        read_only = self.read_only or (isinstance(x, np.ndarray) and not x.flags.writeable)
-        return replace(self, shape=shape, kinds=self.kinds | kinds, dtype=dtype, read_only=read_only)
+        return replace(self, shape=shape, kinds=self.kinds | kinds, dtype=dtype)
 
     def encoded(self, x: Any) -> np.ndarray | None:
         """Encode a value as numbers; None if the cell does not support it."""
@@ -144,12 +148,14 @@ class Cell:
         q = quaternion(x)
         if self.dtype == ROTATION or q is not None:
             return np.array([*index, *q], float) if self.dtype == ROTATION and q is not None else None
-        kind = CLASSES.index(type(x)) if type(x) in CLASSES else None
-        if np.shape(x) != self.shape or getattr(x, "dtype", None) != self.dtype if kind is None else self.shape != ():
+        if isinstance(x, np.ndarray):
+            kind, known = int(x.flags.writeable), x.dtype == self.dtype
+        else:
+            kind = CLASSES.index(type(x)) if type(x) in CLASSES else -1
+            known = self.dtype is None and not (kind in WHOLE and abs(x) > LARGEST_INT)
+        if not known or kind not in self.kinds or np.shape(x) != self.shape:
             return None
-        if kind is not None and (kind not in self.kinds or (kind in WHOLE and abs(x) > LARGEST_INT)):
-            return None
-        return np.array([*index, *np.ravel(x), *([float(kind)] if kind is not None and self.mixed else [])], float)
+        return np.array([*index, *np.ravel(x), *([kind] if self.mixed else [])], float)
 
     def decoded(self, numbers: np.ndarray) -> Any:
         """Decode the value from its numbers."""
@@ -159,11 +165,12 @@ class Cell:
         x = numbers[bool(self.values) : bool(self.values) + self.numbers]
         if self.dtype == ROTATION:
             return rotation_class()(x, normalize=False)
+        kind = int(numbers[-1]) if self.mixed else min(self.kinds)
         if self.dtype is not None:
             array = x.reshape(self.shape or ()).astype(self.dtype)
-            array.flags.writeable = not self.read_only
+            array.flags.writeable = bool(kind)
             return array
-        return CLASSES[int(numbers[-1]) if self.mixed else min(self.kinds)](x[0])
+        return CLASSES[kind](x[0])
 
 
 class LawMemory:
@@ -203,7 +210,7 @@ class LawMemory:
         if cell.dtype is not None:
             entries = [compare("eq", x, 1.0) if cell.dtype.kind == "b" else with_kind(x, INT64) for x in numbers]
             array = symbol_array(numbers if cell.dtype.kind == "f" else entries, cell.shape or ())
-            array.flags.writeable = not cell.read_only
+            array.flags.writeable = bool(compare("eq", symbols[-1], 1.0)) if cell.mixed else 1 in cell.kinds
             return array
         *others, kind = sorted(cell.kinds)
         for k in others:
@@ -213,6 +220,7 @@ class LawMemory:
     def numbers(self, path: str, x: Any) -> list[Any]:
         """The numbers of a path whose value after a call is x."""
         cell = self.cells[path]
+        kind = float(x.flags.writeable) if isinstance(x, np.ndarray) else None
         x = x[()] if isinstance(x, np.ndarray) and not x.ndim else x
         if isinstance(x, Condition):
             return [_index_of_truth(cell, x, x.kind), *[0.0] * (cell.size - 1)]
@@ -220,7 +228,7 @@ class LawMemory:
             if type(x) is type(y) and x == y:
                 return [float(k), *[0.0] * (cell.size - 1)]
         index = [float(len(cell.values))] if cell.values else []
-        flag = [_number_of_kind(kind_of(x))] if cell.mixed else []
+        flag = [_number_of_kind(kind_of(x)) if kind is None else kind] if cell.mixed else []
         values = quaternion(x) or np.asarray(x, object).ravel().tolist()
         entries = [where(y, 1.0, 0.0) if isinstance(y, Condition) else y for y in values]
         return [*index, *entries, *flag]

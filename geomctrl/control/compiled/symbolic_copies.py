@@ -221,10 +221,12 @@ class SymbolicCopies:
                 put_back(clone, before)
 
     def choose(self, law: Any) -> None:
-        """Give the law's clone one of its non-numeric values at the beginning of a path; branches on the choice."""
+        """Give the law's clone one of several values or flags at the beginning of a path; branches on the choice."""
         for path, cell in self.cells.items():
-            if cell.values and self.memory is not None:
+            if cell.branches and self.memory is not None:
                 before, x = value_at(law, path), self.memory.value(path)
+                if id(before) in self.protected:
+                    raise self._changed_twice(f"{LAW}{path}")
                 self._chosen.append((law, path, before, x))
                 put_at(law, path, x)
 
@@ -259,7 +261,7 @@ class SymbolicCopies:
         """The memory of a law is part of the state, not of the signature or the numbers."""
         self.signature.append((path, cell, tuple(map(type, cell.values))))
         mark, clone = len(self.signature), x
-        if self.memory is not None and not cell.values:
+        if self.memory is not None and not cell.branches:
             clone = self.memory.value(path.removeprefix(LAW))
         if isinstance(x, np.ndarray):
             clone = x.copy() if isinstance(clone, np.ndarray) and clone is x else clone
