@@ -129,14 +129,16 @@ def release(module: str) -> str:
 
 
 class Names(NamedTuple):
-    """Names in a code object: globals, imported modules, attributes."""
+    """Names in a code object: globals, imported modules, attributes, and those that it sets, as np.linalg.tol."""
 
     loaded: tuple[str, ...]
     modules: tuple[str, ...]
     attributes: frozenset[str]
+    assigned: tuple[tuple[str, ...], ...]
 
 
 OUTSIDE = {"IMPORT_NAME": "modules", "LOAD_GLOBAL": "loaded", "LOAD_NAME": "loaded", "STORE_GLOBAL": "loaded"}
+OUTSIDE |= {"DELETE_GLOBAL": "loaded"}
 
 
 # With these, attributes are used without being named in code.
@@ -156,11 +158,17 @@ def codes(code: types.CodeType) -> Iterator[types.CodeType]:
 def names_of(code: types.CodeType) -> Names:
     """Return the names that a function's code, and the code inside it, looks up outside of the function."""
     names: dict[str, dict[str, None]] = {"loaded": {}, "modules": {}, "attributes": {}}
+    assigned: list[tuple[str, ...]] = []
     for c in codes(code):
+        path: tuple[str, ...] = ()  # the object that the last instructions have loaded
         for i in dis.get_instructions(c):
+            if i.opname in ("STORE_ATTR", "DELETE_ATTR") and path:
+                assigned.append((*path, i.argval))
+            path = (i.argval,) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME") else path and (*path, i.argval)
+            path = path if i.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR") else ()
             if i.opname in OUTSIDE or "ATTR" in i.opname or i.opname in ("LOAD_METHOD", "IMPORT_FROM"):
                 names[OUTSIDE.get(i.opname, "attributes")][i.argval] = None
-    return Names(tuple(names["loaded"]), tuple(names["modules"]), frozenset(names["attributes"]))
+    return Names(tuple(names["loaded"]), tuple(names["modules"]), frozenset(names["attributes"]), tuple(assigned))
 
 
 def locate_use(error: Exception, code: types.CodeType, name: str) -> None:

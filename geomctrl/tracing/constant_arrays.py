@@ -164,10 +164,10 @@ def visible_arrays(roots: Iterable[Any], functions: Mapping[Any, Any] = MappingP
                 place.put(place.original)
         _tracing.pop()
     for x, replacement in search.arrays.values():
-        if x.shape != replacement.shape or x.dtype != replacement.dtype:
+        if (x.shape, x.strides, x.dtype) != (replacement.shape, replacement.strides, replacement.dtype):
             raise UntraceableError(
-                f"the shape of an array outside of the function, {x.shape}, is changed to {replacement.shape}: write"
-                " x.reshape"
+                f"the shape, the strides or the type of an array of shape {x.shape} outside of the function are changed:"
+                " write x.reshape, x.T or x.view"
             )
 
 

@@ -87,6 +87,7 @@ class ExternalState:
         self._attributes: set[str] = set()  # names of attributes that the visited code uses
         self.named: list[tuple[Any, str, Any]] = []
         self.held: list[tuple[str, Any, Any, bool]] = []  # name, object, its contents or (if True) its attributes
+        self._special: list[tuple[str, Any, str, Any]] = []  # name, object, special attribute, its value
         self._owners: dict[int, Any] = {}  # classes and modules
         self._libraries: dict[int, types.ModuleType] = {}
         self._known: dict[int, frozenset[str]] = {}  # names in the owners before the first call
@@ -123,6 +124,11 @@ class ExternalState:
                     changed = changed or f"{owner.__name__}.{name}"
                 if own or name in CREATED:
                     delattr(owner, name)
+        for name, x, special, value in self._special:
+            now = type(x) if special == "__class__" else getattr(x, special)
+            if now is not value and now != value:
+                changed = changed or f"{name}.{special}"
+                object.__setattr__(x, special, value)
         for name, x, before, attributes in self.held:
             if (place := difference(x, before, attributes)) is not None:
                 changed = changed or f"{name}{place}"
@@ -248,6 +254,8 @@ class ExternalState:
 
     def _data(self, x: types.FunctionType, name: str) -> None:
         """Visit the closure, the defaults and the attributes of a function."""
+        for special in ("__defaults__", "__kwdefaults__"):
+            self._special.append((name, x, special, getattr(x, special)))
         if id(x) in self._copied_functions:
             self._copied_functions.remove(id(x))
             self.reached.append(x)
@@ -273,6 +281,8 @@ class ExternalState:
             )
             locate_use(error, x.__code__, other)
             raise error
+        for root, *path in names.assigned:
+            self._refuse_library_change(space.get(root), [root, *path], x)
         other = ""
         try:
             for other in names.loaded:
@@ -282,6 +292,17 @@ class ExternalState:
         except UntraceableError as error:
             locate_use(error, x.__code__, other)
             raise
+
+    def _refuse_library_change(self, x: Any, path: list[str], function: types.FunctionType) -> None:
+        """Raise UntraceableError if a function sets an attribute, the end of a path, of a module of a library."""
+        for name in path[1:-1]:
+            x = vars(x).get(name) if isinstance(x, types.ModuleType) else None
+        if not isinstance(x, types.ModuleType) or is_followed(x.__name__):
+            return
+        if not (self.of_copies and origin(x.__name__) == "geomctrl"):  # a loop notices that its own functions change
+            error = UntraceableError(f"{'.'.join(path)} is set: do that at the top of the module")
+            locate_use(error, function.__code__, path[-1])
+            raise error
 
     def _loaded(self, other: str, space: dict[str, Any], name: str) -> None:
         if other in space:
@@ -372,6 +393,8 @@ class ExternalState:
             self._several(name, kind, underlying(x))
         elif issubclass(kind, (*CONTAINERS, np.random.Generator)):
             self.held.append((name, x, contents := content(x), False))
+            if issubclass(kind, np.ndarray):
+                self._special.append((name, x, "strides", x.strides))
             self._several(name, kind, *values_in(x, contents))
             self._own_attributes(x, name)
         elif issubclass(kind, (tuple, frozenset)):
@@ -379,7 +402,7 @@ class ExternalState:
             self._own_attributes(x, name)
         elif is_rotation(x):
             self.signature.append((name, kind, x.as_quat().tobytes()))
-        elif has_attributes(kind) or issubclass(kind, PLAIN):
+        elif (has_attributes(kind) or issubclass(kind, PLAIN)) and not object_kinds.has_hidden_contents(kind):
             self.signature.append((name, *plain_value(x)) if issubclass(kind, PLAIN) else (name, kind))
             self._own_attributes(x, name)
         elif origin(kind.__module__) == "library" and (wrapped := getattr(x, "__wrapped__", None)) is not None:
@@ -391,6 +414,7 @@ class ExternalState:
         """Visit the attributes and the class of an object of a user's class, or of a table."""
         if has_attributes(type(x)):
             attributes = attributes_of(x)
+            self._special.append((name, x, "__class__", type(x)))
             self.held.append((name, x, attributes, True))
             self.signature.append((name, type(x), tuple(attributes)))
             for attribute, value in attributes.items():

@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol
 
 import numpy as np
 
-from .code_identity import CONSTRUCTORS, Names, codes, is_own_class, names_of, parts_of
+from .code_identity import CONSTRUCTORS, PLAIN, Names, codes, is_own_class, names_of, parts_of
 from .containers import TABLES
 
 MAX_THINGS = 10_000  # largest number of inspected objects
@@ -36,6 +36,15 @@ POLYNOMIALS = (np.poly1d, np.polynomial.Polynomial)
 def has_attributes(kind: type) -> bool:
     """Whether objects of a class consist of their attributes: those of users' classes, tables, polynomials."""
     return is_own_class(kind) or kind.__module__.startswith(TABLES) or kind in POLYNOMIALS
+
+
+def has_hidden_contents(kind: type) -> bool:
+    """Whether objects of a user's class have contents besides attributes: those of a base class in C, as `random.Random`."""
+    if issubclass(kind, (*PLAIN, types.SimpleNamespace)):
+        return False
+    return is_own_class(kind) and any(
+        type(vars(base).get("__new__")) is types.BuiltinFunctionType for base in kind.__mro__[:-1]
+    )
 
 
 def is_printed(x: Any) -> bool:

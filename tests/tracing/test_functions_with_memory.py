@@ -7,6 +7,7 @@ import itertools
 import pickle
 import random
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -22,6 +23,16 @@ class Thing:
     kept = 1.0
     def __init__(self):
         self.k, self.past = 1.0, [1.0]
+class Other(Thing):
+    pass
+class Dice(random.Random):
+    pass
+class Count(itertools.count):
+    pass
+class Stop(Exception):
+    pass
+def by_name(*, k=1.0):
+    return k
 class Slots:
     __slots__ = ("k",)
     def __init__(self):
@@ -68,9 +79,16 @@ CHANGED = {
     "partial": ("functools.partial(max, [1.0])", "X.args[0].append(x[0])"),
     "random numbers": ("np.random.default_rng(1)", "X.normal()"),
     "module's random numbers": ("random", "X.random()"),
+    "defaults": ("lambda k=1.0: k", "X.__defaults__ = (x[0],)"),
+    "defaults by name": ("by_name", "setattr(X, '__kwdefaults__', {'k': x[0]})"),
+    "class of an object": ("Thing()", "X.__class__ = Other"),
+    "global that is deleted": ("[1.0]", "del X"),
     "only on one path": ("[1.0]", "X.append(1.0) if x[0] > 2.0 else None"),
 }
 UNKNOWN = {
+    "a subclass of random.Random": ("Dice()", "X.random()"),
+    "a subclass of count": ("Count()", "next(X)"),
+    "a subclass of an exception": ("Stop(1.0)", "X.args = (2.0,)"),
     "iterator": ("iter([1.0] * 500)", "next(X)"),
     "generator": ("(float(k) for k in range(500))", "next(X)"),
     "count": ("itertools.count()", "next(X)"),
@@ -93,13 +111,15 @@ def made(case):
 def contents(x):
     """All that x contains, with types, as text: 1.0 and a symbol differ, and so do two arrays of other flags."""
     if isinstance(x, np.ndarray):
-        return f"{x.shape} {x.flags.writeable} {x.tolist()}"
+        return f"{x.shape} {x.strides} {x.flags.writeable} {x.tolist()}"
     if isinstance(x, np.random.Generator):
         return str(x.bit_generator.state)
     if x is random:
         return str(random.getstate())
     if isinstance(x, functools.partial):
         return contents([*x.args])
+    if isinstance(x, types.FunctionType):
+        return contents([x.__code__, x.__defaults__, x.__kwdefaults__, vars(x)])
     parts = [f"{type(x)}"]
     if isinstance(x, dict):
         parts += [f"{k}: {contents(v)}" for k, v in x.items()]
@@ -149,6 +169,23 @@ def test_a_function_that_may_change_what_can_not_be_restored_is_not_called(name,
     if name in ("iterator", "count"):
         assert next(space["X"]) in (0, 1.0)
         assert pickle.dumps(1)
+
+
+@pytest.mark.filterwarnings("ignore:Setting the strides:DeprecationWarning")
+def test_strides_are_as_before():
+    for f, x, _ in functions(made(("np.array([[1.0, 2.0], [3.0, 4.0]])", "X.strides = X.strides[::-1]"))):
+        with pytest.raises(UntraceableError, match="strides|shape"):
+            trace(f, 2)
+        np.testing.assert_array_equal(x, [[1.0, 2.0], [3.0, 4.0]])
+
+
+@pytest.mark.parametrize("call", ["np.own = x[0]", "np.linalg.own = x[0]", "del np.pi"])
+def test_a_function_that_sets_an_attribute_of_a_library_is_not_called(call):
+    with pytest.raises(UntraceableError, match=r"np\..* is set, in of_a_user.py, line \d+: do that at the top"):
+        trace(made(("1.0", call))["reached"], 2)
+    assert not hasattr(np, "own")
+    assert not hasattr(np.linalg, "own")
+    assert np.pi > 3.0
 
 
 def test_closures_defaults_and_globals_are_as_before():
