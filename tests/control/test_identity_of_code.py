@@ -64,6 +64,12 @@ CASES = {
     "read-only array": Case(
         "", "-(1.0 if self.g.flags.writeable else 5.0) * v", "law.g.flags.writeable = False", setup="law.g = np.ones(2)"
     ),
+    "read-only global array": Case(
+        "G = np.ones(2)", "-(1.0 if G.flags.writeable else 5.0) * v", "G.flags.writeable = False"
+    ),
+    "order in memory of a global array": Case(
+        "G = np.array([[1.0, 2.0], [5.0, 4.0]])", "-(1.0 if G.flags.c_contiguous else 5.0) * v", "G = np.asfortranarray(G)"
+    ),
     "list": Case("G = [1.0]", "-G[0] * v", "G[0] = 5.0"),
     "nested list": Case("G = {'a': [(1.0,)]}", "-G['a'][0][0] * v", "G['a'][0] = (5.0,)"),
     "dict": Case("G = dict(a=1.0)", "-G['a'] * v", "G['a'] = 5.0"),

@@ -1,6 +1,7 @@
 """Laws in C: one call per sample agrees with a sampled loop in Python; names; arrays that share memory."""
 
 import ctypes
+import math
 import re
 import shutil
 import subprocess
@@ -187,3 +188,19 @@ def test_signals_have_names_of_their_own(tmp_path):
     for words in ("signal_e_rad[2]: signal 'e [rad]'", "signal_e_rad_2[1]: signal 'e (rad)'", "signal_int[1]"):
         assert words in header
     assert list(law.outputs) == ["tau", "z_rate", "z_next", "e [rad]", "e (rad)", "int", "no"]
+
+
+def test_the_test_program_has_no_states_without_result_in_c(tmp_path):
+    class Correlated:
+        """nan in Python and no result in C at rest at the origin, one of the trial states."""
+
+        robot = models.two_link()
+
+        def start(self):
+            return None
+
+        def __call__(self, t, q, v, z):
+            with np.errstate(all="ignore"):
+                return gc.Command(-q - math.exp2(np.corrcoef(q, v + t * q)[0, 1]))
+
+    run_test(gc.compile(Correlated()).to_c(tmp_path, "correlated"))

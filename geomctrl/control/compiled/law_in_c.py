@@ -22,7 +22,7 @@ from geomctrl.control.contracts import displaced, started
 from geomctrl.terms.requested_terms import MEANINGS as OF_TERMS
 from geomctrl.tracing.backends import c, c_files
 from geomctrl.tracing.backends.c_names import parameter
-from geomctrl.tracing.backends.rounding import ROUNDING, rounded, tolerances
+from geomctrl.tracing.backends.rounding import ROUNDING, has_result, rounded, tolerances
 from geomctrl.tracing.tracer import traced
 
 from .law_trace import OF_STATE, State, class_name, parts_of, trial_state
@@ -81,7 +81,7 @@ class _Export:
         return [*units, self.step(states[0], cases[0])]
 
     def states(self) -> list[State]:
-        """States at which the law has a result in Python."""
+        """States at which the law has a result in Python and in C."""
         rng, states = np.random.default_rng(0), []
         for k in range(MAX_TRIALS):
             t, q, v, z = trial_state(self.controller, self.robot, self.z0, rng, k)
@@ -93,7 +93,8 @@ class _Export:
                 self.controller(*state)
             except Exception:
                 continue
-            states.append(state)
+            if has_result(self.law._trace, [np.ravel(x) for x in state if x is not None]):
+                states.append(state)
             if len(states) == TEST_CASES:
                 break
         return [*states[1:], states[0]]  # begins with a random state
