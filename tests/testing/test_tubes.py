@@ -430,3 +430,11 @@ def test_a_law_without_a_number_is_equal_to_itself(slide):
         return Command(np.where(q > 9.0, np.nan, -v))
 
     assert testing.reach(slide, law, ([0.3, 0.0], [0.32, 0.0]), 0.1).stays("q[0]", upper=0.4)
+
+
+def test_a_short_tube_that_ends_early_is_false(arm):
+    """The torque has no value where q[0] > 0.42, which the motion reaches after 0.02 s."""
+    start = np.array([0.4, -0.3, 1.0, 0.0])
+    short = testing.reach(arm, lambda t, q, v, z: Command(np.sqrt(0.42 - q[0]) - v), (start, start), 0.05, budget=1)
+    assert bool(short) is False
+    assert 0.01 < short.until < 0.03

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -264,9 +265,9 @@ def _enclosed_piece(
     enclosure.largest_rest = largest_rest if (hi > lo).any() else np.inf
     dt = dynamics.control_dt
     if dt is None:
-        first = min(FIRST_STEP, 2.0 ** np.floor(np.log2(t_end)))
+        first = min(FIRST_STEP, 2.0 ** math.floor(math.log2(t_end)))
     else:
-        first = dt / 2.0 ** max(0.0, np.ceil(np.log2(dt / FIRST_STEP)))  # samples are at the ends of steps
+        first = dt / 2.0 ** max(0, math.ceil(math.log2(dt / FIRST_STEP)))  # samples are at the ends of steps
     try:
         step(0.0)
         segments = enclosure.until(t_end, first, min(t_end, dt or t_end) * MIN_STEP_RATIO, step)
