@@ -6,6 +6,7 @@ from simulation_options import COMPILED, IN_PYTHON
 
 import geomctrl as gc
 from geomctrl import models
+from geomctrl.tracing.untraceable import UntraceableError
 
 ROBOT = models.two_link()
 Q0 = np.full(2, 0.1)
@@ -193,6 +194,24 @@ def test_writing_to_an_array_that_a_call_made_read_only_raises_as_in_python(writ
     for options in (COMPILED, IN_PYTHON):
         with pytest.raises(gc.SimulationError, match=r"t = 0\.19 s: ValueError .* read-only"):
             simulated(Writing(), 0.01, options)
+
+
+@pytest.mark.parametrize("other", [lambda q: q, lambda q: None], ids=["read-only", "None"])
+def test_a_view_of_an_array_that_is_sometimes_another_value_is_refused(other):
+    class Shared(Law):
+        def setup(self):
+            self.x = np.ones(2)
+            self.view = self.x[:1]
+
+        def __call__(self, t, q, v, z):
+            if q[0] < -0.5:
+                self.x = other(q)
+            elif self.x is not None:
+                self.x[0] += q[0]
+            return gc.Command(-q - self.view[0])
+
+    with pytest.raises(UntraceableError, match=r"controller\.x is an array that a call changes under another name too"):
+        simulated(Shared(), 0.01, COMPILED)
 
 
 @pytest.mark.parametrize("control_dt", [None, 0.01])
