@@ -387,6 +387,10 @@ class ExternalState:
             self.signature.append((name, identity(x)))
         elif (parts := parts_of(x)) is not None:
             self._several(name, kind, *parts)
+        elif kind is np.vectorize:
+            own = {special: getattr(x, special) for special in ("pyfunc", "otypes", "signature", "cache", "excluded")}
+            self._special += [(name, x, special, value) for special, value in own.items()]
+            self._several(name, kind, *own.values())
         elif kind in GETTERS:
             self._several(name, kind, *x.__reduce__())
         elif issubclass(kind, types.MappingProxyType):

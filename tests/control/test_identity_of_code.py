@@ -70,6 +70,8 @@ CASES = {
     "order in memory of a global array": Case(
         "G = np.array([[1.0, 2.0], [5.0, 4.0]])", "-(1.0 if G.flags.c_contiguous else 5.0) * v", "G = np.asfortranarray(G)"
     ),
+    "what np.vectorize calls": Case("GAIN = 1.0\nG = np.vectorize(lambda x: GAIN * x)", "-G(v)", "GAIN = 5.0"),
+    "function of np.vectorize": Case("G = np.vectorize(lambda x: x * 1.0)", "-G(v)", "G.pyfunc = lambda x: x * 5.0"),
     "list": Case("G = [1.0]", "-G[0] * v", "G[0] = 5.0"),
     "nested list": Case("G = {'a': [(1.0,)]}", "-G['a'][0][0] * v", "G['a'][0] = (5.0,)"),
     "dict": Case("G = dict(a=1.0)", "-G['a'] * v", "G['a'] = 5.0"),

@@ -83,6 +83,8 @@ CHANGED = {
     "defaults by name": ("by_name", "setattr(X, '__kwdefaults__', {'k': x[0]})"),
     "class of an object": ("Thing()", "X.__class__ = Other"),
     "global that is deleted": ("[1.0]", "del X"),
+    "function of np.vectorize": ("np.vectorize(lambda y: y)", "X.pyfunc = abs"),
+    "excluded arguments of np.vectorize": ("np.vectorize(by_name)", "X.excluded.add('k')"),
     "only on one path": ("[1.0]", "X.append(1.0) if x[0] > 2.0 else None"),
 }
 UNKNOWN = {
@@ -214,6 +216,12 @@ def test_functions_that_read_traced_objects_leave_them():
     np.testing.assert_allclose(f.to_llvm()(np.array([1.0, 2.0])), [4.0, 6.0])
     f.enclose([[0.0, 0.0], [1.0, 1.0]])
     assert contents(space["X"]) == before
+
+
+def test_a_function_with_a_vectorized_one_has_its_values():
+    space = made(("np.vectorize(lambda y: max(y, 0.5), otypes=[float])", "x = x + X(x)"))
+    for f, _, _ in functions(space):
+        np.testing.assert_allclose(trace(f, 2).to_llvm()(np.array([1.0, 0.2])), [4.0, 1.4])
 
 
 def test_a_local_list_may_grow():
