@@ -37,7 +37,7 @@ class LQR(ModelBased):
     R : float, (m,) or (m, m)
         Input weight of the m driven joints, positive definite.
     actuated : sequence of int, optional
-        Velocity coordinates of the driven joints; default all.
+        Velocity coordinates of the driven joints, their positions in `robot.dof_names`; default all.
     level : float, optional
         Level of V that bounds the region. Default: 0.8 of the largest level below which the bound on V' holds for the
         model at samples along 4000 directions in 81 sizes. This is sampled, not proved.
@@ -147,10 +147,14 @@ def selection(robot: Robot, actuated: Sequence[int] | None) -> np.ndarray:
     n = robot.nv
     if actuated is None:
         return np.eye(n)
-    numbers = checked("actuated", actuated, ())
+    try:
+        numbers = checked("actuated", actuated, ())
+    except ArgumentError:  # names of joints, for example
+        numbers = np.empty(0)
     wanted = numbers.ndim == 1 and numbers.size > 0 and np.isin(numbers, np.arange(n)).all()
     if not wanted or len(set(numbers.tolist())) < len(numbers):
         raise ArgumentError(
-            f"actuated: expected different velocity coordinates from 0 to {n - 1}, got {shown(actuated)}"
+            f"actuated: expected different velocity coordinates from 0 to {n - 1}, the positions of joints in"
+            f" robot.dof_names = {shown(robot.dof_names)}, got {shown(actuated)}"
         )
     return np.eye(n)[:, numbers.astype(int)]

@@ -18,7 +18,8 @@ from geomctrl.controllers._quadratic_program import QuadraticProgram
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors
 from geomctrl.robot import Robot
-from geomctrl.tracing.numbers import scalar
+from geomctrl.tracing.numbers import has_symbols, scalar
+from geomctrl.tracing.untraceable import UntraceableError, caller
 
 SLACK_COST = 1e4  # cost per unit of a violated limit
 
@@ -77,12 +78,13 @@ class QPInverseDynamics(ModelBased):
     rate : float
         Rate of the barrier functions of position limits and clearances [1/s]; velocity limits use rate' = 2 rate.
     share : float
-        Fraction of the model's efforts that may be used.
+        Fraction of the model's efforts that may be used, greater than 0 and at most 1.
 
     Raises
     ------
     ArgumentError
-        For joints with several degrees of freedom, invalid tasks, and gains that are not positive.
+        For joints with several degrees of freedom, invalid tasks, gains that are not positive, and a `share` that is not
+        a fraction.
 
     Notes
     -----
@@ -101,8 +103,9 @@ class QPInverseDynamics(ModelBased):
     signal "active" is 1 if a program was solved. With active limits the tracking degrades. Torque limits hold exactly,
     the others up to the effect of sampling.
 
-    Clarabel keeps one program and updates its numbers at each call. By default loops with this law run in Python,
-    also in sweeps.
+    Clarabel keeps one program and updates its numbers at each call. Loops with this law run in Python, also in sweeps:
+    `compiled=True` and `geomctrl.compile` raise UntraceableError, unless the robot has no limits and there is no
+    clearance and no strict priority, so that the law never solves a program.
 
     Examples
     --------
@@ -141,7 +144,10 @@ class QPInverseDynamics(ModelBased):
             robot.frame(x.frame)  # raises NameNotFoundError for an unknown frame
         self.strict = choice("priority", priority, ("weights", "strict")) == "strict" and bool(self.tasks)
         self.rate = _positive("rate", rate)
-        self.effort = _positive("share", share) * np.asarray(robot.limits.effort, float)
+        share = number("share", share, "a fraction greater than 0 and at most 1", lambda x: 0.0 < x <= 1.0)
+        self.effort = share * np.asarray(robot.limits.effort, float)
+        bounds = self.effort, robot.limits.velocity, robot.limits.lower, robot.limits.upper
+        self._solves = self.strict or bool(self.clearances) or bool(np.isfinite(bounds).any())
         soft = n + len(self.clearances)
         self._programs = [QuadraticProgram(n, soft, 0, SLACK_COST)]
         if self.strict:
@@ -154,6 +160,11 @@ class QPInverseDynamics(ModelBased):
         return cls(tuning.robot, tuning.motion, tuning.kp, tuning.kd)
 
     def __call__(self, t, q, v, z):
+        if self._solves and has_symbols(q):
+            raise UntraceableError(
+                f"Clarabel solves a quadratic program for the limits, which compiled code can not call{caller()}: use"
+                " compiled=False, gc.simulate instead of gc.compile, or a law without limits such as ComputedTorque"
+            )
         error, n = self.error(t, q, v), self.robot.nv
         wanted = error.a_d - self.kd.dot(error.w) - self.kp.dot(error.e)
         rows = [self._position_rows(task, t, q, v) for task in self.tasks]

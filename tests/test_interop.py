@@ -1,5 +1,7 @@
 """Robots as python-control systems: names, values, LQR's poles, and the same responses as gc.simulate."""
 
+from dataclasses import replace
+
 import control
 import numpy as np
 import pytest
@@ -102,6 +104,18 @@ def test_input_output_response_equals_simulate(make):
         solve_ivp_kwargs={"rtol": 1e-10, "atol": 1e-12},
     )
     assert_close(response.states.T, interop.to_state(robot, run.q, run.v, q0), 1e-7)
+
+
+def test_a_plant_with_sensors_or_sampled_actuators_is_not_continuous():
+    robot = gc.models.cart_pole()
+    encoders = [gc.sensors.Encoder(bits=12, name="rail"), gc.sensors.IMU("pole")]
+    plant = gc.Plant(robot, sensors=encoders, actuators=gc.actuators.TransportDelay(0.01))
+    message = "plant: expected one without sensors and sampled actuators, .* with rail, imu, TransportDelay: remove them by"
+    with pytest.raises(ArgumentError, match=message):
+        interop.nonlinear_system(plant)
+    with pytest.raises(ArgumentError, match="with TransportDelay: remove"):
+        interop.nonlinear_system(replace(plant, sensors=()))
+    assert interop.nonlinear_system(replace(plant, sensors=(), actuators=())).ninputs == 2
 
 
 def test_lqr_poles(panda, lqr):

@@ -122,8 +122,8 @@ def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: st
     Parameters
     ----------
     plant : Robot or Plant
-        The system; a plant includes friction, wrenches and changing loads, but not its sensors. A plant with a state of
-        its own, such as that of an actuator, raises an error.
+        The system; a plant includes friction, wrenches and changing loads. It has no state of its own, such as that of
+        an actuator, no sensors and no actuators that act at samples.
     q0 : array_like, shape (nq,), optional
         Origin of the coordinates e = log(q0^-1 q). Default: neutral.
     name : str, optional
@@ -132,7 +132,12 @@ def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: st
     Returns
     -------
     control.NonlinearIOSystem
-        Its inputs are the joint torques, or the inputs of the plant's actuators.
+        Its inputs are the joint torques, or the inputs of the plant's actuators. Its outputs are the true states.
+
+    Raises
+    ------
+    ArgumentError
+        If the plant has a state of its own, sensors or actuators that act at samples, or if `q0` or `name` is invalid.
 
     Notes
     -----
@@ -149,6 +154,12 @@ def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: st
     if not isinstance(plant, (Robot, Plant)):
         raise ArgumentError(f"plant: expected a Robot or a Plant, got {shown(plant)}")
     plant = plant_of("plant", plant, state=False)
+    sampled = [sensor.name for sensor in plant.sensors] + [type(x).__name__ for x in plant.sampled_actuators]  # pyright: ignore
+    if sampled:
+        raise ArgumentError(
+            "plant: expected one without sensors and sampled actuators, which a system in continuous time does not have,"
+            f" got one with {', '.join(sampled)}: remove them by dataclasses.replace(plant, sensors=(), actuators=...)"
+        )
     name = _name(name, plant.robot)
     names = _signal_names(plant.robot)
     if plant.actuators:

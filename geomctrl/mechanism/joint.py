@@ -448,8 +448,9 @@ class Joint(ReadableRepr):
         Parameters
         ----------
         normal : array_like, shape (3,)
-            Normal of the plane in the body frame; it is normalised. e1, e2 and the normal are right-handed, and
-            `S` has them: e1 is -y and e2 is x for the normal z.
+            Normal of the plane in the body frame; it is normalised. e1, e2 and the normal are right-handed: (x, y) for
+            the normal z, (y, z) for x and (z, x) for y. For other normals e1 is the projection on the plane of the axis
+            that follows, in the order x, y, z, x, the one nearest to the normal. `S` contains e1 and e2.
         **options
             As for `Joint.revolute`.
 
@@ -469,7 +470,8 @@ class Joint(ReadableRepr):
         3
         """
         n = _axis("normal", normal)
-        e1 = np.cross(n, np.eye(3)[np.argmin(np.abs(n))])
+        next_axis = np.eye(3)[(np.argmax(np.abs(n)) + 1) % 3]
+        e1 = next_axis - n.dot(next_axis) * n
         e1 /= np.linalg.norm(e1)
         S = np.zeros((6, 3))
         S[3:, 0], S[3:, 1], S[:3, 2] = e1, np.cross(n, e1), n

@@ -13,6 +13,7 @@ import geomctrl as gc
 from geomctrl import controllers, models, references, testing
 from geomctrl.controllers import QPInverseDynamics
 from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.tracing.untraceable import UntraceableError
 
 PANDA, HOME = models.panda(), np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
 SWAY = references.Sinusoids(PANDA, HOME, 0.2, 0.3)
@@ -118,7 +119,7 @@ def test_strict_priorities_come_before_the_joints():
     task = TOOL, still((0.35, 0.1, 0.5)), 20.0, 9.0
     q, v, missed = HOME + 0.05, 0.1 * np.ones(7), {}
     for priority in ("weights", "strict"):
-        law = QPInverseDynamics(PANDA, SWAY, 100.0, 20.0, tasks=[task], priority=priority, share=3.0)
+        law = QPInverseDynamics(PANDA, SWAY, 100.0, 20.0, tasks=[task], priority=priority)
         a = PANDA.forward_dynamics(q, v, law(0.3, q, v, None).tau)
         J, dJ = moving(PANDA, q, v, TOOL)
         wanted = -9.0 * J @ v - 20.0 * (PANDA.pose(q, TOOL)[:3, 3] - (0.35, 0.1, 0.5))
@@ -210,6 +211,11 @@ def test_bad_arguments_of_the_program_are_named():
             "priority: expected",
         ),
         (
+            lambda: QPInverseDynamics(arm, references.hold(arm, np.zeros(2)), share=2),
+            ArgumentError,
+            "share: expected a fraction greater than 0 and at most 1, got 2",
+        ),
+        (
             lambda: QPInverseDynamics(arm, references.hold(arm, np.zeros(2)), rate=0.0),
             ArgumentError,
             "rate: expected a pos",
@@ -245,3 +251,39 @@ def test_limits_that_are_not_there_are_no_rows():
     assert 0.2 < run.q[:, 2].max() <= robot.limits.upper[2] + 1e-9
     free = [0, 1, 3]
     np.testing.assert_allclose(run.q[-1, free], motion(0.5).q[free], atol=5e-3)
+
+
+def held(robot, **options):
+    return QPInverseDynamics(robot, references.hold(robot, robot.neutral()), **options)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        lambda: held(models.load("scara")),
+        lambda: held(limited(effort=2.0)),
+        lambda: held(models.two_link(), clearances=[("tip", np.array([9.0, 0.0, 0.0]), 0.1)]),
+        lambda: held(models.two_link(), tasks=[("tip", lambda t: np.zeros((3, 3)))], priority="strict"),
+    ],
+    ids=["range of a joint", "torque", "clearance", "strict priority"],
+)
+def test_a_law_that_may_solve_a_program_is_not_compiled(law):
+    law = law()
+    robot = law.robot
+    refused = pytest.raises(
+        UntraceableError, match="QPInverseDynamics can not be traced: Clarabel .*qp_inverse.*line.*compiled=False"
+    )
+    with refused:
+        gc.compile(law)
+    options = gc.SimulationOptions(compiled=True)
+    for control_dt in (None, 1e-3):
+        with refused:
+            q0 = robot.neutral()
+            gc.simulate(robot, law, q0, np.zeros(robot.nv), 0.01, 1e-3, control_dt, monitors=None, options=options)
+
+
+def test_a_law_that_never_solves_a_program_is_compiled():
+    robot = models.two_link()
+    law = held(robot, tasks=[("tip", lambda t: np.zeros((3, 3)))])
+    q, v = np.array([0.4, -1.1]), np.array([0.3, 0.2])
+    np.testing.assert_allclose(gc.compile(law)(0.0, q, v, None).tau, law(0.0, q, v, None).tau, rtol=1e-12)

@@ -148,6 +148,12 @@ def test_a_pendubot_swings_up_and_is_caught(pendubot):
             "q_d: expected an equilibrium, got 4.905 N m of gravity",
         ),
         (lambda: controllers.LQR(ARM, UP["arm"], actuated=[0, 0]), "actuated: expected different velocity coordinates"),
+        (
+            lambda: controllers.LQR(CART, np.zeros(2), actuated=["cart"]),
+            r"actuated: expected different velocity coordinates from 0 to 1, the positions of joints in"
+            r" robot.dof_names = \('cart', 'pole'\), got \['cart'\]",
+        ),
+        (lambda: controllers.LQR(ARM, UP["arm"], actuated="joint1"), r"actuated: expected different .*, got 'joint1'"),
         (lambda: controllers.LQR(ARM, UP["arm"], actuated=[2]), "actuated: expected different .* from 0 to 1"),
         (lambda: controllers.LQR(ARM, UP["arm"], Q=-1.0), "Q: expected a positive definite gain"),
         (lambda: controllers.LQR(ARM, UP["arm"], level=0.0), "level: expected a positive number, got 0"),

@@ -26,6 +26,21 @@ def test_screws_of_joints():
     assert [j.nq for j in (gc.Joint.free(), gc.Joint.revolute(Z), gc.Joint.fixed())] == [12, 1, 0]
 
 
+@pytest.mark.parametrize(("normal", "e1", "e2"), [(2, 0, 1), (0, 1, 2), (1, 2, 0)])
+def test_a_planar_joint_slides_along_the_axes_of_its_plane_in_their_order(normal, e1, e2):
+    """(x, y) for the normal z, as in URDF and Pinocchio, and cyclic permutations of it."""
+    axes = np.eye(3)
+    S = gc.Joint.planar(axes[normal]).S
+    np.testing.assert_array_equal(
+        S,
+        np.vstack(
+            (np.column_stack((0 * axes[:, :2], axes[:, normal])), np.column_stack((axes[e1], axes[e2], 0 * axes[0])))
+        ),
+    )
+    tilted = gc.Joint.planar(axes[normal] + 1e-7 * axes[e1]).S
+    assert np.abs(tilted - S).max() < 2e-7
+
+
 @pytest.mark.parametrize(
     ("screw", "kind"),
     [((0, 0, 1, 0, 2, 0), "revolute"), ((0, 0, 1, 1, 0, 0.3), "helical"), ((0, 0, 0, 0, 1, 0), "prismatic")],

@@ -285,22 +285,27 @@ class CompiledLaw:
 def compare_law(law: CompiledLaw) -> None:
     """Raise UntraceableError unless a compiled law and its controller agree at `STATES` states.
 
-    At a state where Python raises, the compiled law must have no result; then other states are used.
+    At a state where Python raises, the compiled law must have no result. Such states, and those where only Python has a
+    result, are replaced by others.
     """
-    rng, compared, raised = np.random.default_rng(0), 0, ""
+    rng, compared, raised, only_python = np.random.default_rng(0), 0, "", 0
     owner = f"{class_name(law.controller)}: compiled"
     for k in range(TRIALS):
         state = t, *_ = trial_state(law.controller, law._robot, law._z0, rng, k)
+        results = law._call(*state[: len(law.inputs)])
         try:
             expected = parts_of(law.controller(*state))
         except Exception as error:
             raised = f"{type(error).__name__}: {error!s:.200}"
-            if law._call(*state[: len(law.inputs)]) is not None:
+            if results is not None:
                 raise UntraceableError(
                     f"{owner}, it returns a result at t = {t:g}, where Python raises {raised}"
                 ) from error
             continue
-        compiled, compared = parts_of(law(*state)), compared + 1
+        if results is None:
+            only_python += 1
+            continue
+        compiled, compared = parts_of(law._command(results)), compared + 1
         if list(compiled) != list(expected):
             raise UntraceableError(f"{owner}, its signals differ from those in Python at t = {t:g}")
         for name, x in expected.items():
@@ -315,6 +320,11 @@ def compare_law(law: CompiledLaw) -> None:
             )
         if compared == STATES:
             return
+    if only_python and not compared:
+        raise UntraceableError(
+            f"{owner}, it returns no result at any of {TRIALS} states, and Python does at {only_python} of them: its code"
+            " prints or calls other libraries there, a `while` takes too many iterations, or an integer is beyond 2^53"
+        )
     if not compared:
         raise UntraceableError(
             f"{owner}, it can not be compared with Python, where it raises at all {TRIALS} states tried, {raised}"
