@@ -123,7 +123,7 @@ def curves(runs, indices: np.ndarray) -> list[np.ndarray]:
     axes[2].set(
         ylim=(0.0, 1.6 * true), title=f"mass of the last link with its load of {LOAD:g} kg [kg]", xlabel="time [s]"
     )
-    axes[2].axhline(true, color="black", linestyle=(0, (4, 2)), linewidth=1.1, label="true, which the law is not told")
+    axes[2].axhline(true, color="black", linestyle=(0, (4, 2)), linewidth=1.1, label="true value, unknown to the law")
     lines, dots = [], []
     for ax, shown in panels:
         for y, colour, label in shown:

@@ -24,7 +24,7 @@ from viewing.chromium import chromium
 from viewing.test_tuning_in_a_browser import TEXT, box
 
 OUT = Path(__file__).parents[2] / "docs" / "tune.webp"
-WIDTH, HEIGHT, SHOWN = 1240, 690, 0.72  # pixels of the page, and its scale in the picture
+WIDTH, HEIGHT, SHOWN = 1240, 980, 0.72  # pixels of the page, and its scale in the picture
 RATE = 6.0  # pictures a second
 BEFORE, DRAG, AFTER = 6, 14, 12  # pictures before, during and after the movement
 LOAD = 0.6  # of the slider's range, where the movement ends

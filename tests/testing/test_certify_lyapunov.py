@@ -13,7 +13,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
-from geomctrl.testing.certificates.arguments import share, spatial
+from geomctrl.testing.certificates.arguments import share
 from geomctrl.testing.certificates.deciding import largest
 from geomctrl.testing.certificates.equations import Lemma, equations
 from geomctrl.testing.certificates.quadratic import Bounds, Boxes, Form, inverse
@@ -343,12 +343,12 @@ def test_positive_definite_body_by_body():
     least = share(lo, hi)
     assert 0.3 < least < 1.0
     for body, a, b in zip(p, lo, hi):
-        L = np.linalg.inv(np.linalg.cholesky(spatial(body)))
+        L = np.linalg.inv(np.linalg.cholesky(inertia.spatial(body)))
         for _ in range(50):
-            G = spatial(np.where(rng.random(10) < 0.5, a, b))
+            G = inertia.spatial(np.where(rng.random(10) < 0.5, a, b))
             assert np.linalg.eigvalsh(L @ G @ L.T)[0] >= least
     robot = models.two_link(coms=(1e-3, 1e-3))  # a body that rotates about its own axis: size of I
-    assert 0.5 * spatial(robot.parameters[0])[1, 1] == pytest.approx(
+    assert 0.5 * inertia.spatial(robot.parameters[0])[1, 1] == pytest.approx(
         robot.kinetic_energy(np.zeros(2), np.array([1.0, -1.0])) - 0.5 * robot.parameters[1, 0], rel=1e-9
     )
     assert share(p - 0.9 * np.abs(p), p + 0.9 * np.abs(p)) < 0.0
@@ -590,7 +590,7 @@ class Uncompensated(Limited):
 
 def test_a_claim_that_is_open_about_the_equilibrium_only_gives_the_advice_to_leave_out_a_ball():
     law = Uncompensated(pendulum(), np.inf, kp=50.0)
-    advice = "leave out a ball (outside=("
+    advice = "leave out an ellipsoid (outside=("
     early, late = (testing.certify_lyapunov(law, law.robot, (0.5, 2.0), budget=b, levels=False) for b in (2, 2000))
     assert early.status == late.status == "undecided"
     assert advice not in str(early)

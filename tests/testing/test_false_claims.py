@@ -168,7 +168,7 @@ def test_a_v_without_a_value_at_the_equilibrium_is_not_proved():
 
 def test_a_ball_that_the_box_lies_in_is_refused():
     wrong = Strict(lambda t, q, v: 100.0 * v)
-    with pytest.raises(ArgumentError, match="outside: expected a ball smaller than the box"):
+    with pytest.raises(ArgumentError, match="outside: expected an ellipsoid smaller than the box"):
         testing.certify_lyapunov(wrong, SLIDER, BOX, outside=(1.5, 3.0), **QUICK)
     assert testing.certify_lyapunov(wrong, SLIDER, BOX, outside=(1.4, 2.8), **QUICK).status == "refuted"
 

@@ -58,7 +58,7 @@ class CertificateRequest(Conditions):
         true = arguments.require_autonomous(controller, plant, adaptive=True)
         widths = arguments.estimation_errors(box.z, true)
         if len(true) and outside is not None:
-            raise ArgumentError("outside: expected None for an adaptive law, got a ball; use `rate` and `offset`")
+            raise ArgumentError("outside: expected None for an adaptive law, got an ellipsoid; use `rate` and `offset`")
         self.desired = None if box.equilibrium is not None else arguments.moving_reference(controller)
         moving = self.desired is not None
         q_d = np.zeros(robot.nv) if moving else arguments.equilibrium_of(controller, robot, box.equilibrium)
@@ -66,7 +66,7 @@ class CertificateRequest(Conditions):
         self.ball = None if outside is None else half_axes(outside, robot)
         if self.ball is not None and validity.vacuous(half, self.ball):
             raise ArgumentError(
-                f"outside: expected a ball smaller than the box, got half axes {self.ball.tolist()} and half widths"
+                f"outside: expected an ellipsoid smaller than the box, got half axes {self.ball.tolist()} and half widths"
                 f" {half.tolist()}: the claim would be empty"
             )
         half = np.append(half, widths)
@@ -259,7 +259,7 @@ class CertificateRequest(Conditions):
     def decrease(self) -> tuple[Task, str]:
         terms = [f"- {self.rate:g} V"] * (self.rate > 0) + [f"{self.offset:g}"] * (self.offset > 0)
         statement = "V' < " + (" + ".join(terms) or "0")
-        statement += " outside the ball" if self.ball is not None else " off the equilibrium" if self.everywhere else ""
+        statement += " outside the ellipsoid" if self.ball is not None else " off the equilibrium" if self.everywhere else ""
         return Task(self.bounds(self.e.plus(self.rate)), self.box, self.ball, self.offset), statement
 
     def proof(

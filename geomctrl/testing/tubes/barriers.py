@@ -34,6 +34,7 @@ from geomctrl.tracing.proofs.identities import degree_in
 from geomctrl.tracing.proofs.operation_rows import OperationRows
 from geomctrl.tracing.proofs.rechecking import numbered
 from geomctrl.tracing.proofs.substitution import substituted
+from geomctrl.tracing.symbols import Graph, Symbol
 from geomctrl.tracing.traces import Trace
 from geomctrl.tracing.untraceable import UntraceableError
 
@@ -481,7 +482,8 @@ class BarrierProblem:
                 yield lo, hi
 
 
-def _require_continuous(graph: Any, h: Any) -> None:
+def _require_continuous(graph: Graph, h: Symbol) -> None:
+    """Raise UntraceableError if the barrier function h contains an operation that jumps."""
     names = {graph.nodes[k][0] for k in graph.needed([graph.operand(h)])}
     if names & JUMPING:
         raise UntraceableError(f"barrier: expected a continuous function, got one with {sorted(names & JUMPING)}")

@@ -236,7 +236,9 @@ class _SampledLoop(Divisible):
         q_d = equilibrium_of(controller, robot, box.equilibrium)
         self.half, self.ball = half_widths("box", (box.q, box.v), robot), half_axes(outside, robot)
         if vacuous(self.half, self.ball):
-            raise ArgumentError(f"outside: expected a ball smaller than the box, got half axes {self.ball.tolist()}")
+            raise ArgumentError(
+                f"outside: expected an ellipsoid smaller than the box, got half axes {self.ball.tolist()}"
+            )
         self.centre = np.concatenate([q_d, np.zeros(self.n)])
         self.domain = domain_text(self.half, robot, 0.0)
         self.starts = -self.half[None], self.half[None]
@@ -264,7 +266,7 @@ class _SampledLoop(Divisible):
 
     @property
     def statement(self) -> str:
-        return f"V falls from each sample to the next, {self.control_dt:g} s later, outside the ball, for {self.domain}"
+        return f"V falls from each sample to the next, {self.control_dt:g} s later, outside the ellipsoid, for {self.domain}"
 
     def statements(self, level: float | None = None) -> dict[str, _SampledLoop]:
         return {self.statement: self}
