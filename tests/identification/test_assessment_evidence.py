@@ -7,7 +7,8 @@ import pytest
 from identification.assessment_logs import evidence, judge, scaled
 from lib import mistakes
 
-from geomctrl import models
+import geomctrl as gc
+from geomctrl import inertia, models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, RegressorModel, Result, fit, identify
 from geomctrl.identification.assessment import Evidence
@@ -337,9 +338,32 @@ def test_a_centre_of_mass_is_looked_for_in_the_links_geometry():
     assert any("outside its geometry" in d.seen for d in non_inertial.assessment.findings)
 
 
-def _moved(estimate, body, shift):
-    from geomctrl import inertia
+def chain(tool):
+    """Three links; the model's masses are near the joints, as in a file without exact ones. tool: m, 0 for no frame."""
+    rod = inertia.from_com(1.0, (0.05, 0.0, 0.0), np.diag([0.01, 0.05, 0.05]))
+    step = np.eye(4)
+    step[0, 3] = 0.3
+    joint, names = gc.Joint.revolute((0, 0, 1)), ("one", "two", "three")
+    bodies = [gc.Body(n, p, joint, step if p else None, rod) for n, p in zip(names, (None, *names))]
+    end = np.eye(4)
+    end[0, 3] = tool
+    return gc.Robot.build(bodies, frames=[("flange", "three", end)], gravity=(0, -9.81, 0))
 
+
+@pytest.mark.parametrize(
+    ("tool", "distance", "accused"), [(0.0, 0.4, False), (0.0, 2.0, False), (0.6, 0.4, False), (0.6, 2.0, True)]
+)
+def test_the_last_link_ends_where_its_frames_are_or_anywhere(tool, distance, accused):
+    """A right estimate of a last link that is longer than the others; the file may have no tool."""
+    model = RegressorModel(chain(tool), smoothing=0.02)
+    data = data_of(model)
+    estimate = fit(model, data, "ridge", strength=1e-6)
+    shift = np.array([distance, 0.0, 0.0]) - inertia.com(estimate.x[20:30])
+    report = Result(_moved(estimate, 2, shift), data)
+    assert any("'three' at (" in d.seen for d in report.assessment.findings) == accused
+
+
+def _moved(estimate, body, shift):
     x = estimate.x.copy()
     at = slice(10 * body, 10 * body + 10)
     x[at] = inertia.from_com(x[at][0], inertia.com(x[at]) + shift, np.eye(3))

@@ -217,15 +217,22 @@ def _second_moments(body: np.ndarray) -> np.ndarray:
 
 def joint_boxes(robot: Robot) -> list[np.ndarray]:
     """For each body (2, 3), the lower and upper corner in its frame [m] of a box around its own joint and the joints on
-    it, widened by half of its longest side or of that of the mean link, whichever is more."""
+    it, widened by half of its longest side or of that of the mean link, whichever is more.
+
+    The box of a body that carries no joint, and no frame away from its own origin, is infinite, because nothing says
+    where the body ends.
+    """
     steps = np.linalg.norm(robot.placements[:, :3, 3], axis=1)
     typical = float(steps[steps > 1e-6].mean()) if (steps > 1e-6).any() else 0.1
     boxes = []
     for i, joint in enumerate(robot.joints):
         on_it = [robot.placements[j, :3, 3] for j, parent in enumerate(robot.parents) if parent == i]
-        on_it += [frame.placement[:3, 3] for frame in robot.frames if frame.body == i]
+        frames = [frame.placement[:3, 3] for frame in robot.frames if frame.body == i]  # its own is one of them
+        if not on_it and not np.any(frames):
+            boxes.append(np.array([[-np.inf] * 3, [np.inf] * 3]))
+            continue
         before = -robot.placements[i, :3, :3].T @ robot.placements[i, :3, 3]  # the joint that carries the body
-        points = np.array([np.zeros(3), before, *on_it])
+        points = np.array([np.zeros(3), before, *on_it, *frames])
         low, high = points.min(0), points.max(0)
         if joint.dof == 1 and not joint.S[:3].any():  # slides
             reach = float(np.nan_to_num(max(abs(joint.lower), abs(joint.upper)), posinf=typical))
