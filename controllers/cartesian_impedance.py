@@ -14,13 +14,22 @@ class CartesianImpedance(TaskImpedance):
 
     Parameters
     ----------
-    robot, reference, frame, axes, posture
-        As for `OperationalSpace`.
+    robot : Robot
+        The model.
+    reference : Reference
+        A joint-space motion. The pose of the frame along it is the desired pose.
+    frame : str
+        Name of the frame.
     stiffness : float, (m,) or (m, m)
-        K [N m/rad, N/m], symmetric positive definite, angular part first; default 100/s^2 times the diagonal of Lambda
-        at the start of the reference.
+        K [N m/rad, N/m], symmetric positive definite, angular part first; m = 6 or the number of axes. Default: 100/s^2
+        times the diagonal of Lambda at the start of the reference.
     damping : float, (m,) or (m, m)
-        D [N m s/rad, N s/m], likewise; default 20/s times that diagonal.
+        D [N m s/rad, N s/m], likewise. Default: 20/s times that diagonal.
+    axes : str, optional
+        "xyz" or a part of it: the task is the position of the frame along these world axes, and its rotation is free.
+        Default: position and rotation.
+    posture : (kp, kd)
+        Gains of the posture in the null space [1/s^2, 1/s], each a float, (nv,) or (nv, nv). Default: 25 and 10.
 
     Raises
     ------

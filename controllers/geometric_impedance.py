@@ -17,13 +17,20 @@ class GeometricImpedance(TaskImpedance):
 
     Parameters
     ----------
-    robot, reference, frame, posture
-        As for `OperationalSpace`.
+    robot : Robot
+        The model.
+    reference : Reference
+        A joint-space motion. The pose of the frame along it is the desired pose.
+    frame : str
+        Name of the frame.
     stiffness : float, (6,) or (6, 6)
-        K [N m/rad, N/m] as for `CartesianImpedance`, without coupling of rotation and translation. Its rotational block
-        K_o is the stiffness near the desired pose.
+        K [N m/rad, N/m], symmetric positive definite, angular part first, without coupling of rotation and translation.
+        Its rotational block K_o is the stiffness near the desired pose. Default: 100/s^2 times the diagonal of Lambda
+        at the start of the reference.
     damping : float, (6,) or (6, 6)
-        D as for `CartesianImpedance`.
+        D [N m s/rad, N s/m], symmetric positive definite, angular part first. Default: 20/s times that diagonal.
+    posture : (kp, kd)
+        Gains of the posture in the null space [1/s^2, 1/s], each a float, (nv,) or (nv, nv). Default: 25 and 10.
 
     Raises
     ------

@@ -23,14 +23,14 @@ class OperationalSpace(TaskSpace):
     frame : str
         Name of the frame.
     kp : float, (m,) or (m, m)
-        Kp [1/s^2], symmetric positive definite, angular part first; m = 6 or the number of axes.
+        Kp [1/s^2], symmetric positive definite, angular part first; m = 6 or the number of axes. Default: 100.
     kd : float, (m,) or (m, m)
-        Kd [1/s], likewise.
+        Kd [1/s], likewise. Default: 20.
     axes : str, optional
         "xyz" or a part of it: the task is the position of the frame along these world axes, and its rotation is free.
         For robots that can not rotate the frame independently.
     posture : (kp, kd)
-        Gains of the posture in the null space [1/s^2, 1/s].
+        Gains of the posture in the null space [1/s^2, 1/s], each a float, (nv,) or (nv, nv). Default: 25 and 10.
 
     Raises
     ------

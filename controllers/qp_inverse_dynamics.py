@@ -83,8 +83,8 @@ class QPInverseDynamics(ModelBased):
     Raises
     ------
     ArgumentError
-        For joints with several degrees of freedom, invalid tasks, gains that are not positive, and a `share` that is not
-        a fraction.
+        For joints with several degrees of freedom, invalid tasks, gains that are not positive, and a `share` outside of
+        (0, 1].
 
     Notes
     -----

@@ -110,7 +110,9 @@ def test_a_plant_with_sensors_or_sampled_actuators_is_not_continuous():
     robot = gc.models.cart_pole()
     encoders = [gc.sensors.Encoder(bits=12, name="rail"), gc.sensors.IMU("pole")]
     plant = gc.Plant(robot, sensors=encoders, actuators=gc.actuators.TransportDelay(0.01))
-    message = "plant: expected one without sensors and sampled actuators, .* with rail, imu, TransportDelay: remove them by"
+    message = (
+        "plant: expected one without sensors and sampled actuators, .* with rail, imu, TransportDelay: remove them by"
+    )
     with pytest.raises(ArgumentError, match=message):
         interop.nonlinear_system(plant)
     with pytest.raises(ArgumentError, match="with TransportDelay: remove"):

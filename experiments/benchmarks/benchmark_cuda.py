@@ -1,6 +1,6 @@
 """Terms and closed loops on one NVIDIA GPU: times in the form of GRiD's table, errors, goals.
 
-Experimental: assembled and run on a CPU stand-in, not yet on a GPU. Needs a GPU with its driver and
+Experimental: tested on the CPU with a stand-in for CUDA's driver, not yet on a GPU. Needs a GPU with its driver and
 `pip install 'geomctrl[cuda]'`; says so and stops where one is missing. `tests/experiments/test_benchmark_cuda.py`
 runs it on the stand-in.
 

@@ -1,6 +1,6 @@
 """LLVM code for closed loops on an NVIDIA GPU: each thread runs the loop of `loops` for itself.
 
-Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
+Experimental: tested on the CPU with a stand-in for CUDA's driver, not yet on a GPU.
 
     NAME(threads, numbers, state, rows, reached, first, last, every, total, dt, t_end)
 

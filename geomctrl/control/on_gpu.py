@@ -5,7 +5,7 @@ with those of the CPU's code, and its stored samples with Python after the run. 
 runs on a GPU that fails, are continued or repeated on the CPU. So is a run in single precision in which a monitor
 exceeds its limit, because rounding may be the reason.
 
-Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
+Experimental: tested on the CPU with a stand-in for CUDA's driver, not yet on a GPU.
 """
 
 from __future__ import annotations

@@ -47,7 +47,8 @@ class SimulationOptions:
         Where `simulate_many` and `sweep` compute: "cpu" (default), "cuda" (an NVIDIA GPU, with the extra `cuda`) or
         "cuda:1" for the second GPU. On a GPU every loop is a thread; loops that are no more than two of a kind, that
         can not be traced or that fail on the GPU are computed on the CPU. Results differ by rounding only.
-        Experimental: assembled and run on a CPU stand-in, not yet on a GPU. `simulate` always uses the CPU.
+        Experimental: tested on the CPU with a stand-in for CUDA's driver, not yet on a GPU. `simulate` always uses
+        the CPU.
     precision : {"double", "float"}
         Of loops on a GPU, default "double". With "float" the law, the plant and the rates of the integrator are
         computed in single precision. Time, random numbers, sensors, monitors, measures and all sums are doubles. A loop

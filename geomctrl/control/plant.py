@@ -198,7 +198,16 @@ class Plant(PlantState, PlantExport, ReadableRepr):
     def friction_parameters(self) -> np.ndarray:
         """Parameters of its friction as one vector: (viscous, coulomb) (2 nv,) of a `Friction`; zeros without friction.
 
-        Raises ArgumentError if the friction is not linear in its parameters.
+        Raises
+        ------
+        ArgumentError
+            If the friction is not linear in its parameters.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Plant(gc.models.two_link(), gc.Friction(viscous=0.1, coulomb=0.5)).friction_parameters
+        array([0.1, 0.1, 0.5, 0.5])
         """
         if self._coefficients is not None:
             return self._coefficients[:2].ravel()
@@ -206,17 +215,38 @@ class Plant(PlantState, PlantExport, ReadableRepr):
 
     @property
     def inputs(self) -> int:
-        """Number of inputs of a command: nv, or the inputs of the first actuator."""
+        """Number of inputs of a command: nv, or the inputs of the first actuator.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Plant(gc.models.two_link()).inputs
+        2
+        """
         return self._chain.inputs if self._chain else self.robot.nv
 
     @property
     def has_state(self) -> bool:
-        """Whether a subclass, the friction or an actuator has a continuous state."""
+        """Whether a subclass, the friction or an actuator has a continuous state.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Plant(gc.models.two_link()).has_state
+        False
+        """
         return overrides(type(self), Plant, "start") or bool(self._other_states)
 
     @property
     def stores_energy(self) -> bool:
-        """Whether a subclass, the friction or an actuator stores energy."""
+        """Whether a subclass, the friction or an actuator stores energy.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Plant(gc.models.two_link()).stores_energy
+        False
+        """
         others = (self._chain and any(self._chain.storing)) or (self.friction and self.friction.stores_energy)
         return overrides(type(self), Plant, "stored_energy") or bool(others)
 
@@ -227,7 +257,14 @@ class Plant(PlantState, PlantExport, ReadableRepr):
 
     @property
     def sampled_actuators(self) -> tuple[Any, ...]:
-        """Actuators that act at samples; they are the first of the chain."""
+        """Actuators that act at samples; they are the first of the chain.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> gc.Plant(gc.models.two_link(), actuators=gc.actuators.TransportDelay(0.01)).sampled_actuators
+        (TransportDelay(delay=0.01),)
+        """
         return () if self._chain is None else self._chain.links[: self._chain.sampled]
 
     def _state_at_start(self, q0: np.ndarray, v0: np.ndarray) -> np.ndarray | None:
@@ -359,14 +396,27 @@ class Plant(PlantState, PlantExport, ReadableRepr):
     def rate(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, out: np.ndarray, x: Any = None) -> None:
         """Write v and vdot (2 nv numbers), the rate of x and, last, the power into out.
 
-        If only `Friction` acts besides the command, one kernel call computes everything.
+        If only `Friction` acts besides the command, one kernel call computes everything. Arguments are not checked.
 
         Parameters
         ----------
-        t, q, v, tau, x
-            As for `acceleration`.
+        t : float
+            Time [s].
+        q, v, tau : ndarray, shape (nq,), (nv,), (inputs,)
+            State and command.
         out : ndarray, shape (2 nv + nx + 1,)
             Where the result is written.
+        x : ndarray, shape (nx,), optional
+            State of the whole plant, such as `run.x[0]`, if it has one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> plant, zero, out = gc.Plant(gc.models.two_link().with_gravity([0.0, 0.0, 0.0])), np.zeros(2), np.zeros(5)
+        >>> plant.rate(0.0, zero, np.array([1.0, 2.0]), zero, out)
+        >>> out[:2]  # the velocity
+        array([1., 2.])
         """
         kind, (own, bristles, theirs) = type(self), self._split(x)
         command, stored, n = tau, 0.0, self.robot.nv
@@ -408,12 +458,21 @@ class Plant(PlantState, PlantExport, ReadableRepr):
 
         Parameters
         ----------
-        t, q, v, tau, x
-            As for `acceleration`.
+        t : float
+            Time [s].
+        q, v, tau : array_like, shape (nq,), (nv,), (inputs,)
+            State and command.
+        x : ndarray, shape (nx,), optional
+            State of the whole plant, such as `run.x[0]`, if it has one.
 
         Returns
         -------
         float
+
+        Raises
+        ------
+        ArgumentError
+            If an array has the wrong shape or an entry that is not finite.
 
         Examples
         --------

@@ -22,6 +22,13 @@ class PlantState:
         -------
         ndarray, shape (n,), or None
             None without a state.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import geomctrl as gc
+        >>> gc.Plant(gc.models.two_link()).start(np.zeros(2), np.zeros(2)) is None  # `state_rate` has one with a state
+        True
         """
         return None
 
@@ -30,8 +37,12 @@ class PlantState:
 
         Parameters
         ----------
-        t, q, v, tau, x
-            As for `Plant.net_torque`.
+        t : float
+            Time [s].
+        q, v, tau : ndarray, shape (nq,), (nv,), (nv,)
+            State, and torques [N m or N] of the actuators.
+        x : ndarray, shape (n,), or None
+            State of the subclass.
 
         Returns
         -------
@@ -95,8 +106,12 @@ class PlantState:
 
         Parameters
         ----------
-        t, q, v, tau, x
-            As for `Plant.net_torque`.
+        t : float
+            Time [s].
+        q, v, tau : ndarray, shape (nq,), (nv,), (nv,)
+            State, and torques [N m or N] of the actuators.
+        x : ndarray, shape (n,), or None
+            State of the subclass.
 
         Returns
         -------

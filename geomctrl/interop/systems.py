@@ -157,7 +157,7 @@ def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: st
     sampled = [sensor.name for sensor in plant.sensors] + [type(x).__name__ for x in plant.sampled_actuators]  # pyright: ignore
     if sampled:
         raise ArgumentError(
-            "plant: expected one without sensors and sampled actuators, which a system in continuous time does not have,"
+            "plant: expected one without sensors and sampled actuators, which systems in continuous time do not have,"
             f" got one with {', '.join(sampled)}: remove them by dataclasses.replace(plant, sensors=(), actuators=...)"
         )
     name = _name(name, plant.robot)

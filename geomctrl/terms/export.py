@@ -243,7 +243,7 @@ def to_jax(
     - Invalid states raise no error at run time: nan, infinity, an invalid pose, or a mass matrix that is not positive
       definite give nan. Wrong shapes and types raise ArgumentError.
     - On NVIDIA GPUs, with the extra `cuda`, XLA launches a kernel with a thread for each state. Experimental:
-      assembled and run on a CPU stand-in, not yet on a GPU.
+      tested on the CPU with a stand-in for CUDA's driver, not yet on a GPU.
 
     Examples
     --------
@@ -305,8 +305,8 @@ def to_torch(
     - `torch.compile` keeps the function as one operator of its graph, fullgraph=True included. In compiled code
       gradients are those of `backward` and vmap works, but not `torch.func.grad` and its relatives.
     - Computation is in float64. The result has float32 if no argument has float64. Other types are refused.
-    - Tensors on NVIDIA GPUs need the extra `cuda`. Experimental: assembled and run on a CPU stand-in, not yet on a
-      GPU.
+    - Tensors on NVIDIA GPUs need the extra `cuda`. Experimental: tested on the CPU with a stand-in for CUDA's driver,
+      not yet on a GPU.
     - Invalid states raise no error at run time: nan, infinity, an invalid pose, or a mass matrix that is not positive
       definite give nan. Wrong shapes and types raise ArgumentError.
 

@@ -1,6 +1,6 @@
 """Terms on NVIDIA GPUs: PTX kernels, and functions of arrays on a GPU.
 
-Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
+Experimental: tested on the CPU with a stand-in for CUDA's driver, not yet on a GPU.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def to_cuda(
 ) -> CudaFunction:
     """Return a term as a function of arrays on an NVIDIA GPU: f(q, v, a, stream=None, check=True), see `CudaFunction`.
 
-    Experimental: assembled and run on a CPU stand-in, not yet on a GPU. It needs the packages of
+    Experimental: tested on the CPU with a stand-in for CUDA's driver, not yet on a GPU. It needs the packages of
     `pip install 'geomctrl[cuda]'` and a driver (CUDA 12.1 or newer), but no CUDA toolkit.
 
     Parameters
@@ -86,7 +86,7 @@ def to_ptx(
 ) -> Path:
     """Write a term as a PTX kernel with the robot's numbers, which any CUDA driver can load. Needs no GPU.
 
-    Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
+    Experimental: tested on the CPU with a stand-in for CUDA's driver, not yet on a GPU.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class CudaFunction:
     Arguments are arrays of one library (torch, cupy, jax, numba, or any other with DLPack or
     `__cuda_array_interface__`) on the GPU of the function, with its precision, in C order, with any leading axes, the
     same for all. The result has the same type; it is a tuple if the term has several outputs. No data are copied or
-    pass through the host. Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
+    pass through the host. Experimental: tested on the CPU with a stand-in for CUDA's driver, not yet on a GPU.
 
     Parameters
     ----------

@@ -271,7 +271,7 @@ def test_a_law_that_may_solve_a_program_is_not_compiled(law):
     law = law()
     robot = law.robot
     refused = pytest.raises(
-        UntraceableError, match="QPInverseDynamics can not be traced: Clarabel .*qp_inverse.*line.*compiled=False"
+        UntraceableError, match=r"QPInverseDynamics can not be traced: Clarabel .*qp_inverse.*line.*compiled=False"
     )
     with refused:
         gc.compile(law)

@@ -1,6 +1,6 @@
 """`GpuMachine`: executes the runs of a traced loop on an NVIDIA GPU, one thread for each.
 
-Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
+Experimental: tested on the CPU with a stand-in for CUDA's driver, not yet on a GPU.
 """
 
 from __future__ import annotations

@@ -322,8 +322,9 @@ def compare_law(law: CompiledLaw) -> None:
             return
     if only_python and not compared:
         raise UntraceableError(
-            f"{owner}, it returns no result at any of {TRIALS} states, and Python does at {only_python} of them: its code"
-            " prints or calls other libraries there, a `while` takes too many iterations, or an integer is beyond 2^53"
+            f"{owner}, it returns no result at any of {TRIALS} states, and Python does at {only_python} of them: its"
+            " code prints or calls other libraries there, a `while` takes too many iterations, or an integer is beyond"
+            " 2^53"
         )
     if not compared:
         raise UntraceableError(

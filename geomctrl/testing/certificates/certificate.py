@@ -30,7 +30,8 @@ SLIDING_HINT = (
     " give rate= and offset=, with which the claim is about e' + Lambda e and bounds e"
 )
 NEAR_HINT = (
-    "hint       what is left lies about the equilibrium, where V' goes to zero: leave out an ellipsoid ({}), or give offset="
+    "hint       what is left lies about the equilibrium, where V' goes to zero: leave out an ellipsoid ({}), or give"
+    " offset="
 )
 NEAR_RATIO = 0.05  # of the half widths of the box: undecided boxes that are nearer to the equilibrium give this hint
 

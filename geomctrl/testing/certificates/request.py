@@ -66,8 +66,8 @@ class CertificateRequest(Conditions):
         self.ball = None if outside is None else half_axes(outside, robot)
         if self.ball is not None and validity.vacuous(half, self.ball):
             raise ArgumentError(
-                f"outside: expected an ellipsoid smaller than the box, got half axes {self.ball.tolist()} and half widths"
-                f" {half.tolist()}: the claim would be empty"
+                f"outside: expected an ellipsoid smaller than the box, got half axes {self.ball.tolist()} and half"
+                f" widths {half.tolist()}: the claim would be empty"
             )
         half = np.append(half, widths)
         self.rate, self.offset = (
@@ -259,7 +259,9 @@ class CertificateRequest(Conditions):
     def decrease(self) -> tuple[Task, str]:
         terms = [f"- {self.rate:g} V"] * (self.rate > 0) + [f"{self.offset:g}"] * (self.offset > 0)
         statement = "V' < " + (" + ".join(terms) or "0")
-        statement += " outside the ellipsoid" if self.ball is not None else " off the equilibrium" if self.everywhere else ""
+        statement += (
+            " outside the ellipsoid" if self.ball is not None else " off the equilibrium" if self.everywhere else ""
+        )
         return Task(self.bounds(self.e.plus(self.rate)), self.box, self.ball, self.offset), statement
 
     def proof(

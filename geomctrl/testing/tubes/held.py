@@ -266,7 +266,8 @@ class _SampledLoop(Divisible):
 
     @property
     def statement(self) -> str:
-        return f"V falls from each sample to the next, {self.control_dt:g} s later, outside the ellipsoid, for {self.domain}"
+        interval = f"from each sample to the next, {self.control_dt:g} s later"
+        return f"V falls {interval}, outside the ellipsoid, for {self.domain}"
 
     def statements(self, level: float | None = None) -> dict[str, _SampledLoop]:
         return {self.statement: self}

@@ -3,7 +3,7 @@
 cuda-core provides everything needed here in 15 MB (cupy: 137 MB): it takes arrays by DLPack or
 `__cuda_array_interface__` in stream order, loads PTX, allocates in a stream and exports arrays by DLPack.
 
-Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
+Experimental: tested on the CPU with a stand-in for CUDA's driver, not yet on a GPU.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ results are the same float64 arrays, without work memory. A state without a resu
 XLA calls a handler on the host, which asks XLA for the stream and launches the kernel in it by the driver's
 `cuLaunchKernel`. Offsets are those of the structs in xla/ffi/api/c_api.h.
 
-Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
+Experimental: tested on the CPU with a stand-in for CUDA's driver, not yet on a GPU.
 """
 
 from __future__ import annotations

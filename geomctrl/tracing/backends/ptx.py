@@ -1,6 +1,6 @@
 """PTX code from a trace: a kernel for NVIDIA GPUs with one state per thread, generated without GPU or toolkit.
 
-Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
+Experimental: tested on the CPU with a stand-in for CUDA's driver, not yet on a GPU.
 
     NAME(numbers of the model..., states, inputs..., outputs..., report)
 
