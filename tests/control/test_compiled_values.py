@@ -121,6 +121,27 @@ def test_states_outside_a_functions_domain_raise_pythons_exception():
         gc.compile(NeverDefined())
 
 
+class FromText(Gained):
+    """Computes by way of a text, which can not be traced, where q[0] is less than `limit`."""
+
+    def __init__(self, limit):
+        super().__init__()
+        self.limit = limit
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(-v * float(f"{q[0]}") if q[0] < self.limit else q - v)
+
+
+def test_states_at_which_only_python_has_a_result_are_not_compared():
+    law, plain = gc.compile(FromText(0.0)), FromText(0.0)
+    for q in (Q, -Q):
+        np.testing.assert_allclose(law(0.0, q, V, None).tau, plain(0.0, q, V, None).tau, rtol=1e-15)
+    with pytest.raises(
+        UntraceableError, match="FromText: compiled, it returns no result at any of 64 states, and Python"
+    ):
+        gc.compile(FromText(1e9))
+
+
 @pytest.mark.parametrize("t", [0.0, 1.0])
 def test_a_division_by_a_time_that_is_zero_raises(t):
     law = gc.compile(OverTime())
