@@ -341,7 +341,7 @@ class BarrierProblem:
         e, graph = self.equations, self.equations.loop.graph
         moving = e.held_rates
         means: list[Any] = [graph.load(MEAN_RATE, k) for k in range(len(moving))]
-        time: Any = graph.load(*TIME_INPUT)
+        time = graph.load(*TIME_INPUT)
         new = {graph.load(HELD, k).index: x for k, x in enumerate(e.command)}
         motion = {graph.load(*e.inputs[k]).index: graph.load(*e.inputs[k]) + time * r for k, r in enumerate(means)}
         rate, *rates = substituted(graph, [self.held_rate, *moving], new | motion)
