@@ -77,7 +77,7 @@ EXAMPLES = {
             "clearances": (),
             "priority": "weights",
             "rate": POSITIVE,
-            "share": POSITIVE,
+            "share": Argument(1.0, "", "huge negative"),
         }
     ),
 }
