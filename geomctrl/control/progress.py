@@ -38,6 +38,17 @@ def progress_function(
 
 
 @contextmanager
+def progress_with_cost(progress: bool | Callable[[float], Any], activity: str) -> Iterator[Callable[[float, str], Any]]:
+    """The same, for a function of the fraction done and the expected cost as text, which a bar shows."""
+    if progress is True:
+        with _bar(activity) as draw:
+            yield lambda fraction, cost: draw(f"{activity}, {cost}" if cost else activity, fraction)
+    else:
+        with progress_function(progress, activity) as report:
+            yield lambda fraction, cost: report(fraction)
+
+
+@contextmanager
 def counted(progress: bool | Callable[[float], Any], total: int, done: int) -> Iterator[Callable[[int], Any]]:
     """Yield the function to call with the number of further runs done; `done` of `total` were complete before.
 

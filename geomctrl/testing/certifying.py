@@ -11,7 +11,7 @@ import numpy as np
 
 from geomctrl.arguments import count, listed, read_only, shown
 from geomctrl.control.compiled.symbolic_copies import SymbolicCopies
-from geomctrl.control.progress import progress_function
+from geomctrl.control.progress import progress_function, progress_with_cost
 from geomctrl.control.sweeping.executors import cores
 from geomctrl.errors import ArgumentError
 from geomctrl.files import read_arrays
@@ -107,7 +107,7 @@ def certify(
         constraints = [where] if callable(where) else listed("where", where)
         claim = _traced_claim(f, box, constraints, outside, strict)
         compare_with_python([f, *constraints], claim)
-    with progress_function(progress, "certifying") as report:
+    with progress_with_cost(progress, "certifying") as report:
         first = None if budget.resume is None else _earlier(budget.resume, claim)
         certificate = settle(
             claim, boxes=budget.boxes, seconds=budget.seconds, threads=threads, seed=budget.seed, progress=report,

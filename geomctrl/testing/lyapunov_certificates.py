@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import flag, shown
 from geomctrl.control.plant import Plant
-from geomctrl.control.progress import progress_function
+from geomctrl.control.progress import progress_with_cost
 from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
@@ -96,7 +96,7 @@ def certify_lyapunov(
     """
     levels = flag("levels", levels)
     asked = CertificateRequest(controller, plant, box, outside, parameters, rate, offset, budget)
-    with progress_function(progress, "certifying") as report:
+    with progress_with_cost(progress, "certifying") as report:
         certificate = asked.certificate(
             [
                 asked.run.answer(asked.positive),

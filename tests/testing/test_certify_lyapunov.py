@@ -1,5 +1,9 @@
 """Certified Lyapunov functions: true claims proved and confirmed, false ones refuted, false lemmas refused."""
 
+import dataclasses
+import re
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 from arms import three_joints
@@ -7,6 +11,7 @@ from scipy.linalg import solve_continuous_lyapunov
 
 import geomctrl as gc
 from geomctrl import controllers, models, testing
+from geomctrl.control import progress
 from geomctrl.control.contracts import Command, Lyapunov
 from geomctrl.control.references import hold
 from geomctrl.errors import ArgumentError
@@ -19,6 +24,7 @@ from geomctrl.testing.certificates.equations import Lemma, equations
 from geomctrl.testing.certificates.quadratic import Bounds, Boxes, Form, inverse
 from geomctrl.testing.certificates.recheck import arrays, check, recheck
 from geomctrl.testing.certificates.searching import Search
+from geomctrl.tracing.branch_and_bound import BranchAndBound
 from geomctrl.tracing.symbols import Symbol, add, mul, neg
 from geomctrl.tracing.untraceable import UntraceableError
 
@@ -82,6 +88,43 @@ def test_progress_is_the_share_that_is_decided():
     assert seen == sorted(seen)
     assert len(seen) > 1
     assert 0.0 <= seen[0] < seen[-1] == pytest.approx(1.0)
+
+
+def stages(claim, estimated):
+    """The boxes of a claim, decided in four runs, with an estimate after each or without."""
+    search = BranchAndBound(dataclasses.replace(claim.task))
+    for boxes in (40, 90, 150, 1e6):
+        search.run(boxes, 60.0)
+        if estimated:
+            search.estimate(np.random.default_rng(0))
+    return search.leaves[0]
+
+
+def test_an_estimate_changes_no_box_of_the_search():
+    certificate = testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.2, outside=0.05, **QUICK)
+    claim = certificate.claims[1]
+    assert np.array_equal(stages(claim, True), stages(claim, False))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("error", "outside"), [(0.0545, 0.05), (0.03, 0.03)])
+def test_the_bar_shows_the_expected_number_of_boxes_early(error, outside, monkeypatch):
+    """The first of the claims is that of the documentation."""
+    texts = []
+
+    @contextmanager
+    def bar(activity):
+        yield lambda text, fraction: texts.append((text, fraction))
+
+    monkeypatch.setattr(progress, "_bar", bar)
+    claim = {"parameters": error, "outside": outside, "progress": True}
+    certificate = testing.certify_lyapunov(computed_torque(), ARM, BOX, **claim, **QUICK)
+    assert certificate
+    first = next(k for k, (text, _) in enumerate(texts) if "boxes" in text)
+    boxes = float(re.fullmatch(r"certifying, about (\d+) boxes, [\d.]+ s", texts[first][0])[1])
+    assert 0.2 * certificate.boxes < boxes < 5.0 * certificate.boxes
+    assert texts[first][1] < 0.9
+    assert {text for text, _ in texts[:first]} == {"certifying"}
 
 
 @pytest.mark.slow

@@ -90,7 +90,8 @@ def serial(claim, keep=True):
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_other_processes_decide_the_same_boxes(keep):
+def test_other_processes_decide_the_same_boxes(keep, monkeypatch):
+    monkeypatch.setattr(branch_and_bound, "MAX_DEPTH", 0)  # the first boxes decide nearly all of this claim
     claim = Below(1.0 / 3.0, UNIT)
     claim.pilot = 3
     search, alone = BranchAndBound(claim), BranchAndBound(Below(1.0 / 3.0, UNIT))
@@ -141,3 +142,62 @@ def test_the_estimate_is_the_number_of_boxes():
     assert search.estimate(np.random.default_rng(0)) == 2**7 - 1
     search.run(1e4, 10.0)
     assert search.count == 2**7 - 1
+
+
+class Irregular(Divisible):
+    """Decides short intervals, and the closer to a point the shorter."""
+
+    starts, chunk = UNIT, 8
+
+    def __init__(self, pilot):
+        self.pilot, self.counts = pilot, []
+
+    def trial(self):
+        return Irregular(self.pilot)
+
+    def split(self, lo, hi, count):
+        self.counts.append(count)
+        x, width = 0.5 * (lo[:, 0] + hi[:, 0]), hi[:, 0] - lo[:, 0]
+        return Decision(width < 2e-3 * (0.02 + np.abs(x - 0.3)), np.zeros(len(lo), int))
+
+
+def expectations(search):
+    """(count, expected) after each step of a search that is run to its end."""
+    seen = []
+    search.run(1e6, 60.0, lambda share, cost: seen.append((search.count, search.expected, cost)))
+    return seen
+
+
+def test_the_expected_number_of_boxes_is_known_early():
+    search = BranchAndBound(Irregular(pilot=64))
+    seen = expectations(search)
+    early, expected, cost = next(x for x in seen if x[1] is not None)
+    assert early < 0.2 * search.count
+    assert 0.5 * search.count < expected < 2.0 * search.count
+    assert cost.startswith(f"about {float(f'{expected:.2g}'):.0f} boxes, ")
+    assert seen[-1][1] == search.count
+
+
+def test_boxes_that_give_the_expected_number_belong_to_the_search():
+    early, late = BranchAndBound(Irregular(pilot=64)), BranchAndBound(Irregular(pilot=10**9))
+    assert expectations(early)[-1][1] is not None
+    assert expectations(late)[-1][1] is None
+    assert early.count == late.count
+    assert sorted(early.leaves[0].tolist()) == sorted(late.leaves[0].tolist())
+
+
+def test_boxes_of_random_halves_do_not_belong_to_the_search():
+    search = BranchAndBound(Irregular(pilot=10**9))
+    search.run(200, 10.0)
+    count, left, evaluated = search.count, search.left[0].copy(), len(search.claim.counts)
+    assert search.estimate(np.random.default_rng(0)) > 0.0
+    assert len(search.claim.counts) == evaluated
+    assert search.count == count
+    np.testing.assert_array_equal(search.left[0], left)
+
+
+def test_a_search_that_continues_expects_what_its_first_boxes_need():
+    whole = BranchAndBound(Irregular(pilot=64))
+    whole.run(500, 10.0)
+    rest = BranchAndBound(Irregular(pilot=64), whole.left)
+    assert expectations(rest)[-1][1] == rest.count

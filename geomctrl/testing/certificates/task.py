@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -52,6 +52,9 @@ class Task(Divisible):
         if not done.all():
             sides[~done] = self._choice.sides_of(boxes[~done], merit[~done], count + len(boxes))
         return Decision(done, sides)
+
+    def trial(self) -> Task:
+        return replace(self)
 
 
 class _Choice:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import function, number
 from geomctrl.control.compiled.proving import TIME, trace_closed_loop
 from geomctrl.control.plant import Plant
-from geomctrl.control.progress import progress_function
+from geomctrl.control.progress import progress_with_cost
 from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
@@ -218,7 +218,7 @@ def certify_barrier(
     """
     problem = BarrierProblem(barrier, controller, plant, box, parameters, control_dt)
     budget = budget_of(budget)
-    with progress_function(progress, "certifying") as report:
+    with progress_with_cost(progress, "certifying") as report:
         return problem.certificate(budget, report)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import number, shown
 from geomctrl.control.compiled.proving import TIME, TracedClosedLoop
 from geomctrl.control.plant import Plant
-from geomctrl.control.progress import progress_function
+from geomctrl.control.progress import progress_with_cost
 from geomctrl.errors import ArgumentError
 from geomctrl.other_names import named_arguments
 from geomctrl.robot import Robot
@@ -142,7 +142,7 @@ def certify_sampled(
     True
     """
     problem, budget = _SampledLoop(controller, plant, box, outside, control_dt), budget_of(budget)
-    with progress_function(progress, "certifying") as report:
+    with progress_with_cost(progress, "certifying") as report:
         return problem.certificate(budget, report)
 
 
