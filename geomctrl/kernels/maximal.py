@@ -222,10 +222,11 @@ def row_rates(J, bodies, X, out):
 # along a chain the cost is linear in its length.
 
 
-@kernel("i8(f8[:,:,::1], i8[:,::1], f8[:,:,::1], i8[:,::1], i8[::1], i8[::1], f8, f8[:,:,::1], f8[::1], f8[::1])")
+@kernel("f8(f8[:,:,::1], i8[:,::1], f8[:,:,::1], i8[:,::1], i8[::1], i8[::1], f8, f8[:,:,::1], f8[::1], f8[::1])")
 def factorise_rows(J, bodies, M_inv, pairs, first, start, tolerance, JM, L, d):
-    """J M^-1 into JM (m, w, 6) and L D L^T = J M^-1 J^T; returns the number of redundant rows, which have d = 0.
+    """J M^-1 into JM (m, w, 6) and L D L^T = J M^-1 J^T; redundant rows have d = 0.
 
+    Returns the least sin^2 of the angle between a row that is kept and the span of the rows before it.
     Row i of L is L[start[i] + j], j = first[i] .. i. pairs: (i, slot, j, slot) for rows j <= i that share a body.
     """
     m = len(J)
@@ -244,7 +245,7 @@ def factorise_rows(J, bodies, M_inv, pairs, first, start, tolerance, JM, L, d):
         for c in range(6):
             x += JM[i, si, c] * J[j, sj, c]
         L[start[i] + j] += x
-    redundant = 0
+    least = 1.0
     for i in range(m):
         whole = rest = L[start[i] + i]
         for j in range(first[i], i):
@@ -260,12 +261,12 @@ def factorise_rows(J, bodies, M_inv, pairs, first, start, tolerance, JM, L, d):
         if rest > tolerance * whole:
             d[i] = rest
             L[start[i] + i] = 1.0
+            least = min(least, rest / whole)
         else:
             d[i] = 0.0
-            redundant += 1
             for j in range(first[i], i + 1):
                 L[start[i] + j] = 0.0
-    return redundant
+    return least
 
 
 @kernel("void(f8[::1], f8[::1], i8[::1], i8[::1], f8[::1])")

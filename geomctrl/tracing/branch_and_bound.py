@@ -207,7 +207,7 @@ class BranchAndBound:
     def _expect(self) -> None:
         """Set `expected` from the shares of boxes that are halved, if some boxes of each depth have been evaluated."""
         total, boxes = 0.0, 0.0
-        for first, evaluated, halved in self._levels[:, : 2 + int(self._levels.any(0).nonzero()[0].max())].T.tolist():
+        for first, evaluated, halved in self._levels[:, : 2 + int(np.flatnonzero(self._levels.sum(0))[-1])].T.tolist():
             boxes += first
             if boxes and not evaluated:
                 return

@@ -19,9 +19,11 @@ from scipy.special import ellipj, ellipk
 
 import geomctrl as gc
 from geomctrl import inertia
+from geomctrl.lie.groups import SE3, SO3xR3
 from geomctrl.papers.constrained.integration import integrate_index1
-from geomctrl.papers.constrained.joints import Constraint
+from geomctrl.papers.constrained.joints import ConstrainedBody, Constraint
 from geomctrl.papers.constrained.loops import ClosedLoops
+from geomctrl.papers.constrained.maximal import ConstrainedSystem
 
 G, Z = 9.81, (0.0, 0.0, 1.0)
 
@@ -193,6 +195,20 @@ def bricard_loop(last_axis=AXES[5]):
     return ClosedLoops(gc.Robot.build(bodies, gravity=(0.0, -G, 0.0)), [last])
 
 
+def bricard_bodies(group=None):
+    """The same mechanism in maximal coordinates: six revolute joints, 30 rows for 30 velocities."""
+    bodies, joints = [], []
+    for i in range(5):
+        T = np.eye(4)
+        T[:3, 3] = CORNERS[i]
+        bodies.append(ConstrainedBody(f"rod {i}", rod(i), T))
+    for i in range(6):
+        ends = ("world" if i in (0, 5) else f"rod {i - 1}", f"rod {min(i, 4)}")
+        point = CORNERS[i] - (CORNERS[i - 1] if 0 < i < 5 else 0.0)
+        joints.append(Constraint("revolute", f"joint {i}", ends, point, axis=AXES[i]))
+    return ConstrainedSystem(bodies, joints, gravity=(0.0, -G, 0.0), group=group)
+
+
 def other_angle(x):
     """Angle of joints 1 and 3 where joints 0, 2 and 4 are at x: (1 + sin x) (1 + sin y) = 1.
 
@@ -256,6 +272,43 @@ def test_bricards_mechanism_moves_like_its_closed_form(h, method, tolerance):
     assert {loop.rank(y) for y in run.y[::20]} == {4}  # of 5 rows
     assert x.min() > -1e-9
     assert x.max() > 3.14
+
+
+@pytest.mark.parametrize("group", [SE3(), SO3xR3()], ids=repr)
+@pytest.mark.parametrize(
+    ("h", "method", "tolerance"), [(0.05, "MK4", 2e-3), pytest.param(0.02, "MK8", 1e-6, marks=pytest.mark.slow)]
+)
+def test_bricards_mechanism_of_free_bodies_moves_like_its_closed_form(h, method, tolerance, group):
+    system = bricard_bodies(group)
+    run = integrate_index1(system, system.state(), (0.0, 10.0), h, method, project=True)
+    x = bricard_motion()(run.t)[0]
+    expected = np.array([rods_of(angle)[2] for angle in x])
+    corner = system.poses(run.y)[:, 3, :3, 3]
+    assert np.abs(corner - expected).max() < tolerance  # m
+    assert np.ptp(system.energy(run.y)) < tolerance
+    assert system.violation(run.y).max() < 1e-12
+    assert {system.rank(y) for y in run.y[::20]} == {29}  # of 30 rows
+
+
+@pytest.mark.parametrize("at", [0.3, 0.6, 1.1, 1.7])
+def test_free_bodies_of_bricards_mechanism_have_the_accelerations_of_its_joints(at):
+    """Also off the constraints, as at the stages of an integrator."""
+    system, loop, rng = bricard_bodies(), bricard_loop(), np.random.default_rng(1)
+    x, speed = bricard_motion()(at)
+    y = other_angle(x)
+    rate = -np.cos(x) / (1.0 + np.sin(x)) ** 2 / np.cos(y) * speed
+    q, v = np.array([x, y, x, y, x]), np.array([speed, rate, speed, rate, speed])
+    robot, a = loop.robot, loop.accelerations(0.0, loop.state(q, v))
+    names = [f"rod {i}" for i in range(5)]
+    poses = np.array([robot.pose(q, name) for name in names])
+    twists = np.array([robot.jacobian(q, name) @ v for name in names])
+    exact = np.array([robot.jacobian(q, name) @ a + robot.jacobian_rate(q, v, name) @ v for name in names])
+    state = system.state(poses, twists)
+    assert np.abs(system.accelerations(0.0, state) - exact).max() < 1e-7 * np.abs(exact).max()
+    for violation in (1e-8, 1e-6, 1e-4):
+        off = system.group.advance(state, violation * rng.normal(size=60) * (np.arange(60) < 30))
+        error = system.accelerations(0.0, off) - exact
+        assert np.abs(error).max() < 1e3 * violation * np.abs(exact).max()
 
 
 @pytest.mark.parametrize("violation", [1e-8, 1e-6, 1e-4])

@@ -13,7 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,48 @@ from .rows import set_up_rows
 CONSISTENT = 1e-8  # residual [m, or of unit vectors; m/s, 1/s] that a state may have
 CONVERGED = 1e-13  # residual at which a projection stops improving positions, times the system's size
 NEWTON_STEPS = 50
+
+
+REDUNDANT = 1e-7  # singular values, relative to the largest, below which a combination of rows is redundant
+DOUBTFUL = 1e-2  # and the largest one for which accelerations at an open loop take the rank of the closed loop
+
+
+class Singular(NamedTuple):
+    """The singular value decomposition U s W of M^-1/2 J^T, whose columns are divided by `scale`; s > 0 are kept."""
+
+    U: np.ndarray
+    s: np.ndarray
+    Wt: np.ndarray  # (m, m)
+    scale: np.ndarray  # (m,)
+
+    @classmethod
+    def of(cls, A: np.ndarray, scale: np.ndarray) -> Singular:
+        scale = np.where(scale > 0.0, scale, 1.0)
+        U, s, Wt = np.linalg.svd(A / scale)
+        s = s[s > REDUNDANT * s.max(initial=0.0)]
+        return cls(U[:, : len(s)], s, Wt, scale)
+
+    def least(self, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(M^1/2 x, multipliers) of least norm with J x = right, as far as the kept rows allow."""
+        W = self.Wt[: len(self.s)]
+        z = (W @ (right / self.scale)) / self.s
+        return self.U @ z, (W.T @ (z / self.s)) / self.scale
+
+    def null(self) -> np.ndarray | None:
+        null = self.Wt[len(self.s) :].T / self.scale[:, None]
+        return null if null.size else None
+
+    def is_doubtful(self, violation: float) -> bool:
+        """Whether a violation of the constraints may be all that makes the last rows independent.
+
+        In an overconstrained mechanism rows depend on one another only where the loop closes. At the stages of an
+        integrator they are independent by at most the violation, and a multiplier of that would be arbitrary. Other
+        small singular values, as of light bodies, remain where the loop closes.
+        """
+        return len(self.s) > 0 and bool(self.s[-1] <= min(violation, DOUBTFUL) * self.s[0])
+
+    def truncated(self, rank: int) -> Singular:
+        return self._replace(U=self.U[:, :rank], s=self.s[:rank])
 
 
 class Index1System(ABC):
@@ -241,6 +283,9 @@ class Index1System(ABC):
         for row, state in zip(out, y.reshape(-1, y.shape[-1])):
             np.add.at(row, self._owner, getattr(self._evaluate(state), key) ** 2)
         return np.sqrt(out).reshape(*y.shape[:-1], len(self.names))
+
+    def _relative_violation(self, rows) -> float:
+        return float(np.abs(rows.g).max(initial=0.0)) / self.length
 
     def _worst(self, values):
         k = int(np.abs(values).argmax())

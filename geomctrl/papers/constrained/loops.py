@@ -13,7 +13,7 @@ decomposition of L^-1 J^T, with M = L L^T, determines the rank.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,16 +26,13 @@ from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.robot import Robot
 
-from .equations import GGL, Baumgarte, Index1System
+from .equations import GGL, Baumgarte, Index1System, Singular
 from .joints import WORLD, Constraint, bodies_of, checked_items
 from .rows import evaluate_user
 
-REDUNDANT = 1e-7  # singular values, relative to the largest, below which a combination of rows is redundant
-DOUBTFUL = 1e-2  # and the largest one for which accelerations at an open loop take the rank of the closed loop
-
 
 class _Loops(NamedTuple):
-    """The rows at a state, and the singular values of the scaled L^-1 J^T, (nv, m): U s W^T."""
+    """The rows at a state, and their factors, with M = L L^T."""
 
     frames: np.ndarray  # (n + 1, 12)
     V: np.ndarray  # (n + 1, 6)
@@ -48,10 +45,7 @@ class _Loops(NamedTuple):
     J_b: np.ndarray  # (n + 1, 6, nv): body Jacobians
     J_v: np.ndarray  # (m, nv): J on v
     L: np.ndarray = np.empty((0, 0))
-    U: np.ndarray = np.empty((0, 0))
-    s: np.ndarray = np.empty(0)
-    Wt: np.ndarray = np.empty((0, 0))  # all m rows; the first len(s) belong to s, the others span the null space
-    scale: np.ndarray = np.empty(0)
+    factors: Any = None  # Singular, of the scaled L^-1 J^T (nv, m)
 
 
 class ClosedLoops(Index1System):
@@ -201,7 +195,7 @@ class ClosedLoops(Index1System):
         -------
         int
         """
-        return len(self._factorised(self._state(y)).s)
+        return len(self._factorised(self._state(y)).factors.s)
 
     def energy(self, y: ArrayLike) -> np.ndarray:
         """Return the kinetic energy plus the potential energy of gravity.
@@ -253,29 +247,20 @@ class ClosedLoops(Index1System):
         bodies = np.abs(solve_triangular(L, loops.J_b.reshape(-1, L.shape[0]).T, lower=True))
         bodies = bodies.reshape(L.shape[0], -1, 6)[:, self._table.bodies]
         scale = np.linalg.norm(np.einsum("jrwi,rwi->jr", bodies, np.abs(loops.J)), axis=0)
-        scale[scale == 0.0] = 1.0
-        U, s, Wt = np.linalg.svd(A / scale)
-        s = s[s > REDUNDANT * s.max(initial=0.0)]
-        return loops._replace(L=L, U=U[:, : len(s)], s=s, Wt=Wt, scale=scale)
+        return loops._replace(L=L, factors=Singular.of(A, scale))
 
     def _accelerate(self, t, rows):
-        # In an overconstrained mechanism rows depend on one another only where the loop closes. At the stages of an
-        # integrator they are independent by at most the violation, and a multiplier of that would be arbitrary. Other
-        # small singular values, as of light bodies, remain where the loop closes.
-        violation = np.abs(rows.g).max(initial=0.0) / self.length
-        if len(rows.s) and rows.s[-1] <= min(violation, DOUBTFUL) * rows.s[0]:
-            rank = len(self._project_positions(np.concatenate((rows.q, rows.v))).s)
-            rows = rows._replace(U=rows.U[:, :rank], s=rows.s[:rank])
+        if rows.factors.is_doubtful(self._relative_violation(rows)):
+            closed = self._project_positions(np.concatenate((rows.q, rows.v)))
+            rows = rows._replace(factors=rows.factors.truncated(len(closed.factors.s)))
         return super()._accelerate(t, rows)
 
     def _least(self, rows, right):
-        W = rows.Wt[: len(rows.s)]
-        z = (W @ (right / rows.scale)) / rows.s
-        return solve_triangular(rows.L.T, rows.U @ z, lower=False), (W.T @ (z / rows.s)) / rows.scale
+        x, multipliers = rows.factors.least(right)
+        return solve_triangular(rows.L.T, x, lower=False), multipliers
 
     def _null(self, rows):
-        null = rows.Wt[len(rows.s) :].T / rows.scale[:, None]
-        return null if null.size else None
+        return rows.factors.null()
 
     def _row_rates(self, rows, x):
         return rows.J_v @ x

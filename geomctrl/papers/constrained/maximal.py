@@ -6,8 +6,9 @@ groups, so the groups differ only in the update of the poses. The velocity of a 
 with pdot in inertial axes (20). Without stabilisation the constraints drift, which is the subject of the paper.
 
 Redundant rows depend on the rows before them (`kernels.maximal`); they are detected and left out whenever the equations
-are set up. The motion is unique; `reactions` uses the multipliers of least norm. The dependence is measured in the
-metric M^-1, so a body that is held only by a body 1e10 times lighter counts as free.
+are set up. Without pivoting, rows that are nearly dependent lose accuracy. In a system with loops they are resolved by
+the singular values of M^-1/2 J^T instead. The motion is unique; `reactions` uses the multipliers of least norm. The
+dependence is measured in the metric M^-1, so a body that is held only by a body 1e10 times lighter counts as free.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from geomctrl.lie import se3
 from geomctrl.lie.groups import SE3, Product, Rn, SO3xR3
 from geomctrl.mechanism import inertia as _inertia
 
-from .equations import GGL, Baumgarte, Index1System
+from .equations import DOUBTFUL, GGL, Baumgarte, Index1System, Singular
 from .joints import (
     ConstrainedBody,
     Constraint,
@@ -39,6 +40,7 @@ from .joints import (
 from .rows import evaluate_user, matrices
 
 REDUNDANT = 1e-10  # sin^2 of the angle between a row and the span of the others, below which it is left out
+ILL_CONDITIONED = 1e-6  # the same, below which systems with loops use a singular value decomposition
 
 
 class _States(Product):
@@ -85,6 +87,7 @@ class _Rows(NamedTuple):
     JM: np.ndarray  # J M^-1
     L: np.ndarray
     d: np.ndarray  # 0 where redundant
+    factors: Singular | None = None  # instead of L and d, where these would lose accuracy
 
     @property
     def v(self):
@@ -164,6 +167,8 @@ class ConstrainedSystem(Index1System):
         self.parameters = np.array([checked_parameters(b) for b in self.bodies])
         self._M = _inertia.spatial(self.parameters)
         self._M_inv = np.concatenate((np.linalg.inv(self._M), np.zeros((1, 6, 6))))
+        self._roots = np.linalg.inv(np.linalg.cholesky(self._M))  # roots^T roots = M^-1
+        self._has_loops = len(self.constraints) > len(self.bodies)
         self._still = np.zeros(self.velocities)
         self._row_bodies = self._table.bodies
         self._pairs, self._first, self._start = self._table.skyline
@@ -287,7 +292,10 @@ class ConstrainedSystem(Index1System):
 
     def rank(self, y: ArrayLike) -> int:
         """Return the number of independent rows: a row at an angle below 1e-5 to those before it does not count."""
-        return int((self._factorised(self._state(y)).d > 0.0).sum())
+        return self._rank(self._factorised(self._state(y)))
+
+    def _rank(self, rows: _Rows) -> int:
+        return int((rows.d > 0.0).sum()) if rows.factors is None else len(rows.factors.s)
 
     def residual(self, y: ArrayLike) -> np.ndarray:
         """Return the residuals g of the constraints.
@@ -326,7 +334,7 @@ class ConstrainedSystem(Index1System):
         lambda is such that poses that move by weight [s^2] times the change of Vdot satisfy the constraints to first
         order. The last row belongs to the world and is zero.
         """
-        rows = self._factorised(self._shaped(y))
+        rows = self._of_closed_loops(self._factorised(self._shaped(y)))
         return self._solve(t, rows, self._row_rates(rows, Vdot) - rows.g / weight)[0]
 
     def _velocity_rates(self, y: np.ndarray, Vdot: np.ndarray) -> np.ndarray:
@@ -348,16 +356,39 @@ class ConstrainedSystem(Index1System):
         kernels.evaluate_rows(frames, V, self._table.index, self._table.data, J, g, gdot, bias)
         for c, rows, numbers in self._table.users:
             evaluate_user(self.constraints[c], rows, numbers, frames, V, J, g, gdot, bias)
-        return _Rows(frames, V, J, g, gdot, bias, *([np.empty(0)] * 3))
+        empty = np.empty(0)
+        return _Rows(frames, V, J, g, gdot, bias, empty, empty, empty)
 
     def _factorised(self, y) -> _Rows:
         rows = self._evaluate(y)
         JM, L, d = np.empty(rows.J.shape), np.empty(self._size), np.empty(self._m)
         layout = self._pairs, self._first, self._start
-        kernels.factorise_rows(rows.J, self._row_bodies, self._M_inv, *layout, REDUNDANT, JM, L, d)
-        return rows._replace(JM=JM, L=L, d=d)
+        least = kernels.factorise_rows(rows.J, self._row_bodies, self._M_inv, *layout, REDUNDANT, JM, L, d)
+        rows = rows._replace(JM=JM, L=L, d=d)
+        if self._has_loops and least < (10.0 * DOUBTFUL) ** 2:
+            violation = min(self._relative_violation(rows), DOUBTFUL)
+            if least >= max(ILL_CONDITIONED, (10.0 * violation) ** 2):
+                return rows
+            A = np.einsum("nij,rnj->nir", self._roots, self._dense_jacobian(rows).reshape(self._m, -1, 6))
+            A = A.reshape(-1, self._m)
+            rows = rows._replace(factors=Singular.of(A, np.linalg.norm(A, axis=0)))
+        return rows
+
+    def _accelerate(self, t, rows):
+        return super()._accelerate(t, self._of_closed_loops(rows))
+
+    def _of_closed_loops(self, rows: _Rows) -> _Rows:
+        """The rows with the rank that they have where the loops close, if the violation leaves it in doubt."""
+        if rows.factors is None or not rows.factors.is_doubtful(self._relative_violation(rows)):
+            return rows
+        closed = self._project_positions(self._pack(matrices(rows.frames[:-1]), rows.V[:-1]))
+        return rows._replace(factors=rows.factors.truncated(self._rank(closed)))
 
     def _least(self, rows, right):
+        if rows.factors is not None:
+            z, lam = rows.factors.least(right)
+            x = np.einsum("nji,nj->ni", self._roots, z.reshape(-1, 6))
+            return np.concatenate((x, np.zeros((1, 6)))), lam
         lam, x = right.copy(), np.zeros(rows.V.shape)
         kernels.solve_rows(rows.L, rows.d, self._first, self._start, lam)
         kernels.add_reactions(rows.JM, self._row_bodies, lam, x)
@@ -365,6 +396,8 @@ class ConstrainedSystem(Index1System):
 
     def _null(self, rows):
         """Return one vector of the null space for each redundant row."""
+        if rows.factors is not None:
+            return rows.factors.null()
         dropped = np.flatnonzero(rows.d == 0.0)
         if not len(dropped):
             return None
