@@ -16,6 +16,7 @@ from geomctrl.control.contracts import started
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors
+from geomctrl.robot import Robot
 from geomctrl.testing.certificates.forms import Lemma
 from geomctrl.testing.certificates.tracking import apart
 from geomctrl.tracing.arrays import symbol_array
@@ -25,7 +26,7 @@ from geomctrl.tracing.proofs.operation_rows import OperationRows
 from geomctrl.tracing.proofs.substitution import substituted
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .programs import by_accelerations, program_symbols
+from .programs import by_accelerations, law_symbols, program_symbols
 from .steps import Dynamics
 
 HELD = 11  # array of the graph: the held command
@@ -66,14 +67,15 @@ class LoopEquations:
         self.arguments = controller, plant, uncertain, signal, held, control_dt, is_program
         self.controller, self.plant, self.uncertain, self.control_dt = controller, plant, uncertain, control_dt
         self.held = held or control_dt is not None
-        needs_trace = len(uncertain) or signal is not None or self.held
-        extra = self._extra(signal, is_program) if needs_trace else None
+        has_model = is_program or (not self.held and isinstance(getattr(controller, "robot", None), Robot))
+        needs_trace = len(uncertain) or signal is not None or self.held or has_model
+        extra = self._extra(signal, is_program, has_model) if needs_trace else None
         traced_plant = apart(plant) if len(uncertain) or is_program else plant
         loop = self.loop = trace_closed_loop(traced_plant, controller, extra, lyapunov=signal == "V")
         graph = loop.graph
         self.n = len(loop.y) - 1  # without the work
         self.lemmas: list[Lemma] = []
-        if is_program:
+        if "acceleration" in loop.extra:
             self.loop, self.lemmas = by_accelerations(loop, controller.robot, uncertain)
         parameters = loop.extra.get("parameters", [])
         if control_dt is not None and loop.split(loop.y)[2] is not None:
@@ -83,20 +85,24 @@ class LoopEquations:
         self.inputs += [tuple(graph.nodes[parameters[k].index][1:]) for k in uncertain.tolist()]
         self.inputs += [(TIME, 0)]
         self.constants = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist())}
-        rates = loop.field[: self.n] if control_dt is None else self.held_rates
+        rates = self.loop.field[: self.n] if control_dt is None else self.held_rates
         self.rates = [*rates, *[0.0] * (self.commands + len(uncertain)), 1.0]
         self.name: Any = signal
         self.signal = self._signal(signal)
 
-    def _extra(self, signal: Any, is_program: bool) -> Callable[..., dict[str, Any]]:
+    def _extra(self, signal: Any, is_program: bool, has_model: bool) -> Callable[..., dict[str, Any]]:
+        weightless = self.controller.robot.with_gravity((0.0, 0.0, 0.0)) if has_model else None
+
         def extra(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[str, Any]:
-            needs_parameters = is_program or len(self.uncertain)
+            needs_parameters = has_model or len(self.uncertain)
             symbols = {"parameters": inertial_parameters(parts.plant.robot) if needs_parameters else []}
             if self.held:
                 tau = symbol_array([t.graph.load(HELD, k) for k in range(len(command.tau))], (len(command.tau),))
                 symbols["vdot"] = parts.plant.acceleration(t, q, v, tau)
             if is_program:
                 symbols |= program_symbols(self.controller, parts.plant, t, q, v, z, command.tau)
+            elif has_model:
+                symbols |= law_symbols(parts.controller, weightless, parts.plant, t, q, v, z, command.tau)
             return symbols | ({"signal": signal(t, q, v, z, parts.plant)} if callable(signal) else {})
 
         return extra
