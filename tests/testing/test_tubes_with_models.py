@@ -40,6 +40,18 @@ class WrongSliding(controllers.Passivity):
         return x._replace(a_ref=x.a_ref + 0.01 * x.s)
 
 
+class OtherNames:
+    """A law for which `acceleration` is a number."""
+
+    acceleration = 2.0
+
+    def __init__(self, robot):
+        self.robot = robot
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(self.robot.gravity_force(q) - 20.0 * (q - 0.5) - 5.0 * v)
+
+
 def laws_of(robot, q_d):
     hold = references.hold(robot, q_d)
     yield controllers.Passivity(robot, hold)
@@ -84,6 +96,11 @@ def test_a_wrong_acceleration_is_not_used(kind, monkeypatch):
     monkeypatch.setattr(programs, "identical", lambda *_: True)  # without the proof, the comparison finds it
     with pytest.raises(UntraceableError, match="the traced loop differs from Python"):
         testing.reach(arm, law, (X0 - 0.01, X0 + 0.01), 0.1)
+
+
+def test_a_law_may_have_an_attribute_of_another_meaning():
+    arm = models.two_link()
+    assert testing.reach(arm, OtherNames(arm), (X0 - 0.01, X0 + 0.01), 0.1)
 
 
 def test_without_the_identity_motions_leave_the_tube(monkeypatch):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import shown
-from geomctrl.control.compiled.proving import NUMBERS, STATE, TIME, trace_closed_loop
+from geomctrl.control.compiled.proving import NUMBERS, STATE, TIME, TracedClosedLoop, trace_closed_loop
 from geomctrl.control.compiled.robot_numbers import inertial_parameters
 from geomctrl.control.compiled.trace_parts import one_number
 from geomctrl.control.contracts import started
@@ -68,10 +68,13 @@ class LoopEquations:
         self.controller, self.plant, self.uncertain, self.control_dt = controller, plant, uncertain, control_dt
         self.held = held or control_dt is not None
         has_model = is_program or (not self.held and isinstance(getattr(controller, "robot", None), Robot))
-        needs_trace = len(uncertain) or signal is not None or self.held or has_model
-        extra = self._extra(signal, is_program, has_model) if needs_trace else None
-        traced_plant = apart(plant) if len(uncertain) or is_program else plant
-        loop = self.loop = trace_closed_loop(traced_plant, controller, extra, lyapunov=signal == "V")
+        try:
+            loop = self._traced(has_model)
+        except (UntraceableError, ArgumentError, AttributeError, TypeError):
+            if is_program or not has_model:
+                raise
+            loop = self._traced(has_model=False)  # what a law has besides its command may be anything
+        self.loop = loop
         graph = loop.graph
         self.n = len(loop.y) - 1  # without the work
         self.lemmas: list[Lemma] = []
@@ -90,7 +93,15 @@ class LoopEquations:
         self.name: Any = signal
         self.signal = self._signal(signal)
 
+    def _traced(self, has_model: bool) -> TracedClosedLoop:
+        controller, plant, uncertain, signal, *_, is_program = self.arguments
+        needs_trace = len(uncertain) or signal is not None or self.held or has_model
+        extra = self._extra(signal, is_program, has_model) if needs_trace else None
+        traced_plant = apart(plant) if len(uncertain) or is_program else plant
+        return trace_closed_loop(traced_plant, controller, extra, lyapunov=signal == "V")
+
     def _extra(self, signal: Any, is_program: bool, has_model: bool) -> Callable[..., dict[str, Any]]:
+        """What the trace has besides the loop. has_model: whether that includes terms of vdot = a + M^-1 r."""
         weightless = self.controller.robot.with_gravity((0.0, 0.0, 0.0)) if has_model else None
 
         def extra(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[str, Any]:

@@ -28,13 +28,11 @@ def program_symbols(law: Any, plant: Any, t: Any, q: Any, v: Any, z: Any, tau: A
     return {"program": program} | _terms(plant, t, q, v, law.acceleration(q, v, z), tau)
 
 
-def law_symbols(
-    law: Any, weightless: Any, plant: Any, t: Any, q: Any, v: Any, z: Any, tau: Any
-) -> dict[str, Any]:
+def law_symbols(law: Any, weightless: Any, plant: Any, t: Any, q: Any, v: Any, z: Any, tau: Any) -> dict[str, Any]:
     """The terms of vdot = a + M^-1 r for a law that contains its model, while a loop is traced; {} if it has none.
 
-    A law with the torques M a + C w + g of its model leaves r = u - C (v - w). u are the law's torques
-    without inertia of its model. weightless: the law's robot without gravity, for C (v - w).
+    A law with the torques M a + C w + g of its model leaves r = u - C (v - w), where u are its torques for a model
+    without inertia. weightless: the law's robot without gravity, for C (v - w).
     """
     nv = len(v)
     if np.shape(tau) != (nv,):

@@ -416,6 +416,7 @@ class Tube:
             out.append(self._advice())
         dt = self.equations.control_dt
         sampling = " and in continuous time" if dt is None else f" with a command that is held for {dt:g} s"
+        out += [f"lemma: {lemma}" for lemma in self.equations.lemmas]
         return "\n".join([*out, NOT_COVERED.format(sampling)])
 
     __str__ = summary
