@@ -28,7 +28,7 @@ from lib.script import run_script
 Q_D = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])  # rad
 OFFSET = 0.05  # rad
 SAMPLES = 256
-CASES = [("Passivity", 0.004), ("Passivity", 0.01), ("PDGravity", 0.01), ("ComputedTorque", 0.1)]
+CASES = [("Passivity", 0.004), ("Passivity", 0.01), ("Passivity", 0.015), ("PDGravity", 0.01), ("ComputedTorque", 0.1)]
 
 Law = Literal["Passivity", "PDGravity", "ComputedTorque"]
 Positive = Annotated[float, Parameter(validator=validators.Number(gt=0))]
@@ -51,7 +51,7 @@ def main(*, law: Law | None = None, half_width: Positive = 0.01, t_end: Positive
         seconds = time.process_time() - started
         steps = sum(len(piece.segments) for piece in tube.pieces)
         line = f"{name} +-{half:g}: until {tube.until:g} s, {steps} steps, {seconds:.0f} s"
-        if tube.until > 0.0:
+        if tube:
             lower, upper = tube.box(tube.until)
             states = tube._motions(SAMPLES)[1]
             ratio = (upper - lower) / np.ptp(states[:, -1], 0)
