@@ -68,7 +68,9 @@ CASES = {
         "G = np.ones(2)", "-(1.0 if G.flags.writeable else 5.0) * v", "G.flags.writeable = False"
     ),
     "order in memory of a global array": Case(
-        "G = np.array([[1.0, 2.0], [5.0, 4.0]])", "-(1.0 if G.flags.c_contiguous else 5.0) * v", "G = np.asfortranarray(G)"
+        "G = np.array([[1.0, 2.0], [5.0, 4.0]])",
+        "-(1.0 if G.flags.c_contiguous else 5.0) * v",
+        "G = np.asfortranarray(G)",
     ),
     "what np.vectorize calls": Case("GAIN = 1.0\nG = np.vectorize(lambda x: GAIN * x)", "-G(v)", "GAIN = 5.0"),
     "function of np.vectorize": Case("G = np.vectorize(lambda x: x * 1.0)", "-G(v)", "G.pyfunc = lambda x: x * 5.0"),
