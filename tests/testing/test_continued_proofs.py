@@ -270,7 +270,7 @@ def test_boxes_of_certificates_reach_beyond_the_claim_too(tmp_path):
 
 def test_tubes_are_interrupted_resumed_and_spread():
     x0, t_end = np.array([0.4, 1.1, 0.0, 0.0]), 0.25
-    arguments = ARM, law(), (x0 - 0.15, x0 + 0.15), t_end
+    arguments = ARM, law(), (x0 - 0.25, x0 + 0.25), t_end
     whole = testing.reach(*arguments)
     assert whole
     assert len(whole.pieces) > 1
