@@ -166,7 +166,7 @@ def visible_arrays(roots: Iterable[Any], functions: Mapping[Any, Any] = MappingP
     for x, replacement in search.arrays.values():
         if (x.shape, x.strides, x.dtype) != (replacement.shape, replacement.strides, replacement.dtype):
             raise UntraceableError(
-                f"the shape, the strides or the type of an array of shape {x.shape} outside of the function are changed:"
+                f"the shape, the strides or the type of an array of shape {x.shape} outside of the function changes:"
                 " write x.reshape, x.T or x.view"
             )
 

@@ -39,7 +39,7 @@ def has_attributes(kind: type) -> bool:
 
 
 def has_hidden_contents(kind: type) -> bool:
-    """Whether objects of a user's class have contents besides attributes: those of a base class in C, as `random.Random`."""
+    """Whether a user's class has a base class in C, as `random.Random`, whose objects are more than attributes."""
     if issubclass(kind, (*PLAIN, types.SimpleNamespace)):
         return False
     return is_own_class(kind) and any(
