@@ -5,8 +5,8 @@ memory grows with the depth and not with their number; with `best_first` those w
 are evaluated in chunks, whose size depends on the claim alone, so that every machine evaluates the same boxes.
 
 A search that is not done after the claim's pilot continues for a while with few boxes at a time, chosen at random,
-until it has seen boxes of all lengths. The shares of boxes that are halved, by length, give the expected number of
-boxes.
+until it has seen boxes of all lengths, unless other processes take part. The shares of boxes that are halved, by
+length, give the expected number of boxes.
 
 `testing.reach` divides its box itself, because the pieces are its result: the budget limits their number, and a piece
 that can not be enclosed until the end is kept.
@@ -170,7 +170,7 @@ class BranchAndBound:
                 self.out_of_time = left <= 0.0
                 if self.out_of_time:
                     break
-                probing = self.expected is None and self._probes_left > 0
+                probing = spread is None and self.expected is None and self._probes_left > 0
                 if self.count >= self.claim.pilot and probing:
                     self._probe(boxes - self.count)
                 elif spread is None or self.count < self.claim.pilot:
