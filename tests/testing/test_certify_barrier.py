@@ -285,7 +285,8 @@ def test_a_face_that_the_set_crosses_beside_its_middle_is_not_a_boundary(tmp_pat
         return gc.control.Command(MASS * (-2.0 * q - 3.0 * v))
 
     for factor, invariant in ((0.9, False), (1.05, True)):
-        result = testing.certify_barrier(ellipse(P), law, SLIDER, (-factor * widths, factor * widths))
+        box = -factor * widths, factor * widths
+        result = testing.certify_barrier(ellipse(P), law, SLIDER, box, budget=1000)
         assert result
         assert result.invariant == invariant
         assert [claim.status for claim in result.claims] == ["proved", "proved" if invariant else "undecided"]
