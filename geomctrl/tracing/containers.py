@@ -196,6 +196,17 @@ def put_back(x: Any, before: Any, attributes: bool = False) -> None:
             base.update(x, before) if base is set else base.extend(x, before.values())
 
 
+def restored_attributes(special: Iterable[tuple[str, Any, str, Any]]) -> str:
+    """Restore special attributes, (path, object, attribute, value); return the path of the first changed one, or ""."""
+    changed = ""
+    for path, x, name, value in special:
+        now = type(x) if name == "__class__" else getattr(x, name)
+        if now is not value and now != value:
+            changed = changed or f"{path}.{name}"
+            object.__setattr__(x, name, value)
+    return changed
+
+
 def space_of(owner: Any) -> Any:
     """The members of a class or module, or a dict itself."""
     return owner if isinstance(owner, dict) else vars(owner)

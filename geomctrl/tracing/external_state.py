@@ -10,7 +10,6 @@ import abc
 import builtins
 import dataclasses
 import random
-import sys
 import types
 from collections.abc import Iterable
 from typing import Any
@@ -48,6 +47,7 @@ from .containers import (
     content,
     difference,
     put_back,
+    restored_attributes,
     set_member,
     space_of,
     underlying,
@@ -59,7 +59,7 @@ from .rebinding import without_data
 from .rotations import is_rotation
 from .type_tests import refuse_identity_with_truth
 from .untraceable import UntraceableError
-from .untraceable_attribute import outside_of_the_law, refuse_files, unknown_object
+from .untraceable_attribute import imported, outside_of_the_law, refuse_files, refuse_library_changes, unknown_object
 
 
 class ExternalState:
@@ -124,11 +124,7 @@ class ExternalState:
                     changed = changed or f"{owner.__name__}.{name}"
                 if own or name in CREATED:
                     delattr(owner, name)
-        for name, x, special, value in self._special:
-            now = type(x) if special == "__class__" else getattr(x, special)
-            if now is not value and now != value:
-                changed = changed or f"{name}.{special}"
-                object.__setattr__(x, special, value)
+        changed = restored_attributes(self._special) or changed
         for name, x, before, attributes in self.held:
             if (place := difference(x, before, attributes)) is not None:
                 changed = changed or f"{name}{place}"
@@ -141,8 +137,6 @@ class ExternalState:
         for space in self._unwarned:
             space.pop("__warningregistry__", None)
         return changed
-
-    # --- traversal -----------------------------------------------------------------------------------------------
 
     def _more(self) -> bool:
         """Visit attributes of classes and modules that visited code names; return False if there are no new ones."""
@@ -254,8 +248,7 @@ class ExternalState:
 
     def _data(self, x: types.FunctionType, name: str) -> None:
         """Visit the closure, the defaults and the attributes of a function."""
-        for special in ("__defaults__", "__kwdefaults__"):
-            self._special.append((name, x, special, getattr(x, special)))
+        self._special += [(name, x, special, getattr(x, special)) for special in ("__defaults__", "__kwdefaults__")]
         if id(x) in self._copied_functions:
             self._copied_functions.remove(id(x))
             self.reached.append(x)
@@ -281,28 +274,16 @@ class ExternalState:
             )
             locate_use(error, x.__code__, other)
             raise error
-        for root, *path in names.assigned:
-            self._refuse_library_change(space.get(root), [root, *path], x)
+        refuse_library_changes(x, names.assigned, replaceable="geomctrl" if self.of_copies else "")
         other = ""
         try:
             for other in names.loaded:
                 self._loaded(other, space, name)
             for other in names.modules:
-                self._imported(other, space, name)
+                self._visit(imported(other, space, name), other)
         except UntraceableError as error:
             locate_use(error, x.__code__, other)
             raise
-
-    def _refuse_library_change(self, x: Any, path: list[str], function: types.FunctionType) -> None:
-        """Raise UntraceableError if a function sets an attribute, the end of a path, of a module of a library."""
-        for name in path[1:-1]:
-            x = vars(x).get(name) if isinstance(x, types.ModuleType) else None
-        if not isinstance(x, types.ModuleType) or is_followed(x.__name__):
-            return
-        if not (self.of_copies and origin(x.__name__) == "geomctrl"):  # a loop notices that its own functions change
-            error = UntraceableError(f"{'.'.join(path)} is set: do that at the top of the module")
-            locate_use(error, function.__code__, path[-1])
-            raise error
 
     def _loaded(self, other: str, space: dict[str, Any], name: str) -> None:
         if other in space:
@@ -319,15 +300,6 @@ class ExternalState:
             self.reached.append(own)
             if isinstance(own, types.FunctionType):
                 self._visit(own, other)
-
-    def _imported(self, module: str, space: dict[str, Any], name: str) -> None:
-        if module in ("math", "statistics"):  # tracing replaces their functions in the globals of user modules only
-            raise UntraceableError(f"{name} imports {module}: import it at the top of the module")
-        package = space.get("__package__") or ""
-        module_found = sys.modules.get(module) or sys.modules.get(f"{package}.{module}".strip("."))
-        if module_found is None:
-            raise UntraceableError(f"{name} imports {module}, not yet loaded: import it at the top of the module")
-        self._visit(module_found, module)
 
     def _class(self, kind: type, name: str) -> None:
         mro = kind.__mro__

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from types import FunctionType, ModuleType
 from typing import Any
 
-from .code_identity import origin
+from .code_identity import is_followed, locate_use, origin
 from .floating_point_errors import INSTEAD
 from .untraceable import UntraceableError, assigned, caller
 
@@ -107,3 +109,29 @@ def refuse_files(x: Any, name: str) -> None:
         raise UntraceableError(f"{name} reads or writes files: read them before, and keep the numbers in an array")
     if own in SETTINGS:
         raise UntraceableError(f"{name} changes the settings of numpy: {INSTEAD}")
+
+
+def imported(module: str, space: dict[str, Any], name: str) -> ModuleType:
+    """The module that a function `name` with these globals imports."""
+    if module in ("math", "statistics"):  # tracing replaces their functions in the globals of user modules only
+        raise UntraceableError(f"{name} imports {module}: import it at the top of the module")
+    package = space.get("__package__") or ""
+    found = sys.modules.get(module) or sys.modules.get(f"{package}.{module}".strip("."))
+    if found is None:
+        raise UntraceableError(f"{name} imports {module}, not yet loaded: import it at the top of the module")
+    return found
+
+
+def refuse_library_changes(f: FunctionType, paths: Iterable[tuple[str, ...]], replaceable: str) -> None:
+    """Raise UntraceableError if a function sets an attribute, the end of a path, of a module of a library.
+
+    replaceable: origin of modules whose members laws may replace.
+    """
+    for root, *path in paths:
+        x = f.__globals__.get(root)
+        for name in path[:-1]:
+            x = vars(x).get(name) if isinstance(x, ModuleType) else None
+        if isinstance(x, ModuleType) and not is_followed(x.__name__) and origin(x.__name__) != replaceable:
+            error = UntraceableError(f"{'.'.join((root, *path))} is set: do that at the top of the module")
+            locate_use(error, f.__code__, path[-1])
+            raise error

@@ -149,11 +149,11 @@ class Cell:
         if self.dtype == ROTATION or q is not None:
             return np.array([*index, *q], float) if self.dtype == ROTATION and q is not None else None
         if isinstance(x, np.ndarray):
-            kind, known = int(x.flags.writeable), x.dtype == self.dtype
+            kind, fits = int(x.flags.writeable), x.dtype == self.dtype
         else:
             kind = CLASSES.index(type(x)) if type(x) in CLASSES else -1
-            known = self.dtype is None and not (kind in WHOLE and abs(x) > LARGEST_INT)
-        if not known or kind not in self.kinds or np.shape(x) != self.shape:
+            fits = self.dtype is None and not (kind in WHOLE and abs(x) > LARGEST_INT)
+        if not fits or kind not in self.kinds or np.shape(x) != self.shape:
             return None
         return np.array([*index, *np.ravel(x), *([kind] if self.mixed else [])], float)
 
