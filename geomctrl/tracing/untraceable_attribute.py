@@ -116,10 +116,10 @@ def imported(module: str, space: dict[str, Any], name: str) -> ModuleType:
     if module in ("math", "statistics"):  # tracing replaces their functions in the globals of user modules only
         raise UntraceableError(f"{name} imports {module}: import it at the top of the module")
     package = space.get("__package__") or ""
-    found = sys.modules.get(module) or sys.modules.get(f"{package}.{module}".strip("."))
-    if found is None:
+    module_found = sys.modules.get(module) or sys.modules.get(f"{package}.{module}".strip("."))
+    if module_found is None:
         raise UntraceableError(f"{name} imports {module}, not yet loaded: import it at the top of the module")
-    return found
+    return module_found
 
 
 def refuse_library_changes(f: FunctionType, paths: Iterable[tuple[str, ...]], replaceable: str) -> None:
