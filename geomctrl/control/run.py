@@ -425,7 +425,7 @@ class Run(Samples):
         >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0)
         >>> run = gc.simulate(law.robot, law, np.zeros(2), np.zeros(2), t_end=0.1, dt=1e-3)
         >>> path = run.save("run.npz")
-        >>> np.array_equal(np.load(path)["q"], run.q)
+        >>> np.array_equal(gc.Run.load(path, law.robot).q, run.q)
         True
         """
         return save_run(self, path)

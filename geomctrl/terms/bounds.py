@@ -264,7 +264,7 @@ def _branched(name: str, measure: Measure, bound: Bound, closed: ClosedForm, dom
     quantity = quantity_of(name, start.robot, measure, ClosedForm(robot, nominal, closed.reach, closed.form))
     claim = BoundClaim(quantity, domain, start.value, start.q, budget)
     out = BranchAndBound(claim)
-    out.run(budget.boxes, budget.seconds, budget.progress)
+    out.run(budget.boxes, budget.seconds, lambda share, cost: budget.progress(share))
     if claim.best > measure.sign * bound.sampled and bodies.certain:
         there = start._replace(q=claim.where)
         v = _velocity(measure, there) if name == "k_C" else None

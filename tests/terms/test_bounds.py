@@ -612,7 +612,7 @@ BOX = [-np.inf, -1.0], [np.inf, 1.0]
         (chain(R, R), {"tolerance": 0.0}, "tolerance: expected a number > 0"),
         (chain(R, R), {"parameters": -0.1}, "parameters: expected a relative error from 0 to below 1"),
         (chain(R, R), {"parameters": (np.ones((2, 10)), np.zeros((2, 10)))}, "parameters: expected lower <= upper"),
-        (chain(R, R), {"parameters": (np.ones((2, 10)),)}, r"parameters: expected \(lower, upper\), got 1 items"),
+        (chain(R, R), {"parameters": (np.ones((2, 10)),)}, r"parameters: expected \(lower, upper\), got \(array"),
         (chain(R, R), {"boxes": 0}, "boxes: expected"),
         (chain(R, R), {"progress": 3}, "progress: expected a function"),
     ],

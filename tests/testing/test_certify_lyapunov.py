@@ -419,9 +419,9 @@ def test_inverses_of_uncertain_matrices():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"box": (0.0, 1.0)}, r"box\.q: expected a positive number"),
-        ({"box": (1.0, np.inf)}, r"box\.v: expected a positive number"),
-        ({"box": (np.nan, 1.0)}, r"box\.q: expected a positive number"),
+        ({"box": (0.0, 1.0)}, r"box\.q: expected positive half widths"),
+        ({"box": (1.0, np.inf)}, r"box\.v: expected finite numbers, got inf$"),
+        ({"box": (np.nan, 1.0)}, r"box\.q: expected finite numbers, got nan$"),
         ({"box": 1.0}, "box: expected a pair"),
         ({"box": ([1.0, 1.0, 1.0], 1.0)}, r"box\.q: expected a positive number or 2"),
         ({"outside": -1.0}, "outside"),
