@@ -195,6 +195,7 @@ def test_adaptive_arm_tracks_with_a_load_it_does_not_know():
     assert rms < 0.1 * np.linalg.norm(stored.tracking_rms(after=6.0))
 
 
+@pytest.mark.slow
 def test_projection_keeps_masses_above_the_bound():
     """A light true robot and a heavy model: the estimates fall, but not below the bound."""
     robot = perturbed(CHAIN, 0.5)

@@ -67,6 +67,7 @@ def test_bodies_can_always_be_while_estimates_need_not():
     assert run.signals["moved"][0] == 0.0
 
 
+@pytest.mark.slow
 def test_forgetting_follows_a_load_that_is_dropped():
     plant = gc.Plant(LOADED, changes=[(0.8, ARM)])
     own = law(memory=0.15)

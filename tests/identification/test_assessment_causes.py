@@ -145,6 +145,7 @@ def test_lost_samples_with_even_stamps(right):
     assert "samples seem lost" in said
 
 
+@pytest.mark.slow
 def test_torques_in_coarse_steps_name_joints_and_accuse_no_column():
     log, model = simulated("panda", **OPTIONS)
     log = quantised(log, 1.0)

@@ -120,6 +120,7 @@ def test_a_heavier_body_brakes_less(error, status):
         assert result.parameters[0, 0] > 1.2 * MASS
 
 
+@pytest.mark.slow
 def test_motions_from_the_boundary_stay_in_a_proved_set():
     arm = models.two_link()
     law = gc.controllers.PDGravity(arm, [0.0, 0.0], kp=50.0, kd=20.0, strict=True)
@@ -205,6 +206,7 @@ def largest_value(P, dt, points=400):
     return worst
 
 
+@pytest.mark.slow
 def test_held_commands_keep_an_ellipse_only_where_the_exact_motion_does():
     """The motion during a sample is a parabola. Long samples leave the ellipse, and are never proved."""
     P = solve_continuous_lyapunov(A.T, -np.eye(2))

@@ -152,6 +152,7 @@ def test_parameters_that_the_inverse_depends_on_are_cut_too():
     assert testing.certify_lyapunov(computed_torque(), ARM, BOX, **claim, levels=False, budget=20_000).proved
 
 
+@pytest.mark.slow
 def test_tampered_proofs_are_refused():
     pytest.importorskip("flint")
     result = testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.1, outside=0.05, **QUICK)

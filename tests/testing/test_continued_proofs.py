@@ -139,6 +139,7 @@ def test_the_estimate_of_a_pilot_is_the_number_of_boxes_within_a_factor_of_four(
 
 
 @pytest.mark.usefixtures("small_chunks")
+@pytest.mark.slow
 def test_other_processes_decide_the_boxes():
     executor = Serial()
     spread = certified(testing.Budget(executor=executor), parameters=0.215)

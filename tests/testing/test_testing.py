@@ -392,6 +392,7 @@ def test_a_state_that_starts_at_zero_is_tested_too():
         testing.assert_lyapunov(Rejecting(weight=0.2), ARM, runs=0)
 
 
+@pytest.mark.slow
 def test_an_equilibrium_where_the_controller_does_not_start():
     law = Rejecting(z0=(1.0, -2.0))
     testing.assert_lyapunov(law, ARM)  # z = 0, where V vanishes, is computed
@@ -479,6 +480,7 @@ def test_an_observer_that_ignores_the_motion_is_caught():
         testing.assert_lyapunov(Deaf(), ARM, region=testing.Region(equilibrium=(Q_D, Deaf().attitude(Q_D))), runs=0)
 
 
+@pytest.mark.slow
 def test_a_load_that_is_gripped_on_the_way():
     """V is that of the plant at the time; a plant that changes is tested, however late the change is."""
     loaded = ARM.with_payload(0.5, (0.0, 0.0, 0.0), 1e-3 * np.eye(3))
