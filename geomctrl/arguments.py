@@ -90,8 +90,8 @@ def checked(name: str, value: ArrayLike, trailing: tuple[int, ...], finite: bool
         raise ArgumentError(f"{name}: expected {_shape(trailing)}, got {a.shape}")
     if finite and a.dtype == FLOAT64 and not _finite(a):
         where = tuple(np.argwhere(~np.isfinite(a))[0].tolist())
-        at = f" at index {list(where)}" if where else ""
-        raise ArgumentError(f"{name}: expected finite numbers, got {a[where]}{at}")
+        place = f" at index {list(where)}" if where else ""
+        raise ArgumentError(f"{name}: expected finite numbers, got {a[where]}{place}")
     return a
 
 
