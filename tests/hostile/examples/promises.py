@@ -93,7 +93,7 @@ EXAMPLES = {
         {
             "spread": number(0.5, positive=True),
             "domain": Argument({"q": (-0.5, 0.5)}, "none"),
-            "equilibrium": Argument(np.array([0.0]), "none empty huge negative shape"),  # of any length
+            "equilibrium": Argument(np.array([0.0]), "all"),  # checked with the robot and the law
         }
     ),
     "testing.Runs": Example({"count": 1, "duration": number(0.5, positive=True), "dt": number(0.125, positive=True)}),
