@@ -45,18 +45,12 @@ def is_a(x: object, kinds: type[T] | tuple[type[T], ...]) -> TypeGuard[T]:
         return False
 
 
-def attribute(x: object, name: str, default: Any = None) -> Any:
-    """`getattr`, and the default for an object whose attributes can not be read, such as a dead weak proxy."""
-    try:
-        return getattr(x, name, default)
-    except Exception:
-        return default
-
-
 def has_attributes(x: object, *names: str) -> bool:
     """Whether x has all attributes with these names, and they can be read."""
-    missing = object()
-    return all(attribute(x, name, missing) is not missing for name in names)
+    try:
+        return all(hasattr(x, name) for name in names)
+    except Exception:  # of the object's own code
+        return False
 
 
 def is_masked(x: object) -> bool:

@@ -54,7 +54,7 @@ from .containers import (
     values_in,
 )
 from .floating_point_errors import refuse_decorated, refuse_raised_errors
-from .object_kinds import FUNCTIONS, has_attributes, is_printed
+from .object_kinds import FUNCTIONS, consists_of_attributes, is_printed
 from .rebinding import without_data
 from .rotations import is_rotation
 from .type_tests import refuse_identity_with_truth
@@ -378,7 +378,7 @@ class ExternalState:
             self._own_attributes(x, name)
         elif is_rotation(x):
             self.signature.append((name, kind, x.as_quat().tobytes()))
-        elif (has_attributes(kind) or issubclass(kind, PLAIN)) and not object_kinds.has_hidden_contents(kind):
+        elif (consists_of_attributes(kind) or issubclass(kind, PLAIN)) and not object_kinds.has_hidden_contents(kind):
             self.signature.append((name, *plain_value(x)) if issubclass(kind, PLAIN) else (name, kind))
             self._own_attributes(x, name)
         elif origin(kind.__module__) == "library" and (wrapped := getattr(x, "__wrapped__", None)) is not None:
@@ -388,7 +388,7 @@ class ExternalState:
 
     def _own_attributes(self, x: Any, name: str) -> None:
         """Visit the attributes and the class of an object of a user's class, or of a table."""
-        if has_attributes(type(x)):
+        if consists_of_attributes(type(x)):
             attributes = attributes_of(x)
             self._special.append((name, x, "__class__", type(x)))
             self.held.append((name, x, attributes, True))

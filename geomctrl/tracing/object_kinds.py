@@ -33,7 +33,7 @@ LIBRARY = (np.ufunc, np.dtype, type(np.where), re.Pattern, types.GenericAlias, t
 POLYNOMIALS = (np.poly1d, np.polynomial.Polynomial)
 
 
-def has_attributes(kind: type) -> bool:
+def consists_of_attributes(kind: type) -> bool:
     """Whether objects of a class consist of their attributes: those of users' classes, tables, polynomials."""
     return is_own_class(kind) or kind.__module__.startswith(TABLES) or kind in POLYNOMIALS
 

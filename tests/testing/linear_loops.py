@@ -60,3 +60,17 @@ def held(period, A=A):
             [-period * kp / MASS, 1.0 - period * kd / MASS],
         ]
     )
+
+
+def largest_value(P, dt, points=400):
+    """The largest x.P x during a sample from x.P x <= 1, of q'' = -4 q - 2 v with a held command: q is a parabola."""
+    angles = np.linspace(0.0, 2.0 * np.pi, points)
+    boundary = np.linalg.solve(np.linalg.cholesky(P).T, [np.cos(angles), np.sin(angles)]).T
+    worst = 0.0
+    for radius in np.linspace(0.05, 1.0, 20):
+        x = radius * boundary
+        a = -4.0 * x[:, 0] - 2.0 * x[:, 1]
+        for s in np.linspace(0.0, dt, 21)[1:]:
+            y = np.column_stack([x[:, 0] + s * x[:, 1] + 0.5 * s**2 * a, x[:, 1] + s * a])
+            worst = max(worst, float(np.einsum("ni,ij,nj->n", y, P, y).max()))
+    return worst

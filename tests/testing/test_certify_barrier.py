@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.linalg import solve_continuous_lyapunov
-from testing.linear_loops import SLIDER
+from testing.linear_loops import SLIDER, largest_value
 
 import geomctrl as gc
 from geomctrl import models, testing
@@ -190,20 +190,6 @@ def test_the_scale_of_h_does_not_matter():
 def test_a_barrier_that_is_no_number_is_refused(value):
     with pytest.raises(ArgumentError, match=r"barrier: .*number"):
         testing.certify_barrier(lambda t, q, v, z, plant: value, linear_law, SLIDER, (-np.ones(2), np.ones(2)))
-
-
-def largest_value(P, dt, points=400):
-    """The largest x.P x during a sample of the linear loop with a held command, from the ellipse x.P x <= 1."""
-    angles = np.linspace(0.0, 2.0 * np.pi, points)
-    boundary = np.linalg.solve(np.linalg.cholesky(P).T, [np.cos(angles), np.sin(angles)]).T
-    worst = 0.0
-    for radius in np.linspace(0.05, 1.0, 20):
-        x = radius * boundary
-        a = -4.0 * x[:, 0] - 2.0 * x[:, 1]
-        for s in np.linspace(0.0, dt, 21)[1:]:
-            y = np.column_stack([x[:, 0] + s * x[:, 1] + 0.5 * s**2 * a, x[:, 1] + s * a])
-            worst = max(worst, float(np.einsum("ni,ij,nj->n", y, P, y).max()))
-    return worst
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.linalg import solve_continuous_lyapunov
-from testing.linear_loops import SLIDER
+from testing.linear_loops import SLIDER, largest_value
 
 import geomctrl as gc
 from geomctrl import testing
@@ -40,7 +40,7 @@ def grid(lower, upper, count):
 
 
 def claim_on_a_grid(problem, count):
-    """A saved claim whose boxes nobody has proved."""
+    """A saved claim about the boxes of a grid, without a proof."""
     task = next(iter(problem.statements().values()))
     lo, hi = grid(task.starts[0][0], task.starts[1][0], count)
     claim = SimpleNamespace(task=task, outcome=SimpleNamespace(leaves=(lo, hi, None)))
@@ -51,26 +51,12 @@ def checked(arrays):
     return check(SimpleNamespace(_arrays=lambda: {"claims": 1, **arrays}))
 
 
-def largest_value(dt, points=400):
-    """The largest x.P x during a sample of the linear loop, from x.P x <= 1: with a held command, q is a parabola."""
-    angles = np.linspace(0.0, 2.0 * np.pi, points)
-    boundary = np.linalg.solve(np.linalg.cholesky(P).T, [np.cos(angles), np.sin(angles)]).T
-    worst = 0.0
-    for radius in np.linspace(0.05, 1.0, 20):
-        x = radius * boundary
-        a = -4.0 * x[:, 0] - 2.0 * x[:, 1]
-        for s in np.linspace(0.0, dt, 21)[1:]:
-            y = np.column_stack([x[:, 0] + s * x[:, 1] + 0.5 * s**2 * a, x[:, 1] + s * a])
-            worst = max(worst, float(np.einsum("ni,ij,nj->n", y, P, y).max()))
-    return worst
-
-
 @pytest.mark.parametrize("dt", [pytest.param(0.02, marks=pytest.mark.slow), 0.1, 0.7, 1.0])
 def test_only_claims_that_hold_for_the_exact_motion_are_confirmed(dt):
     """The boxes are no proof: `recheck` decides each itself."""
     result = checked(claim_on_a_grid(BarrierProblem(ellipse, law, SLIDER, BOX, 0.0, dt), 4))
     assert bool(result) == (dt <= 0.1)
-    assert largest_value(dt) > 1.0 or dt < 0.7
+    assert largest_value(P, dt) > 1.0 or dt < 0.7
 
 
 def test_a_proof_is_confirmed_and_an_edited_one_is_not(tmp_path):
