@@ -13,7 +13,9 @@ import geomctrl as gc
 from geomctrl import testing
 from geomctrl.errors import ArgumentError
 from geomctrl.testing.tubes.barriers import BarrierProblem
+from geomctrl.tracing.proofs.ball_arithmetic import Arithmetic
 from geomctrl.tracing.proofs.rechecking import Proof, check
+from geomctrl.tracing.proofs.saved_motions import Motion
 
 pytest.importorskip("flint")
 
@@ -178,3 +180,25 @@ def test_the_means_of_rates_of_motions_are_enclosed():
             assert (means <= bounds[1][3:] + 1e-7).all()
             inside += 1
     assert inside > 60
+
+
+class Growth:
+    """Code of x' = x, where x at time t is x + t r: the operations are x, t, r and this sum."""
+
+    flag, arithmetic = None, Arithmetic(96)
+
+    def forward(self, coordinates):
+        x, t, r = coordinates
+        do = self.arithmetic.operations
+        return [x, t, r, do["add"](x, do["mul"](t, r))], None
+
+
+@pytest.mark.parametrize("duration", [0.01, 0.1, 0.5, 2.0, 5.0])
+def test_the_mean_of_a_rate_that_grows_is_enclosed_or_nothing_is_said(duration):
+    growth = Growth()
+    with growth.arithmetic.precision():
+        bounds = Motion([3], duration).box(growth, np.array([1.0, 0.0]), np.array([1.0, duration]))
+    if bounds is not None:
+        assert bounds[0][2] <= 1.0  # x(t) = exp(t), and its mean rate until t is (exp(t) - 1) / t
+        assert bounds[1][2] >= np.expm1(duration) / duration
+    assert (bounds is None) == (duration >= 1.0)  # a mean r <= R gives rates up to 1 + t R, which R has to exceed
