@@ -102,7 +102,7 @@ class Graph:
 
     def operand(self, x: Any) -> int:
         """The node of a symbol or number."""
-        if isinstance(x, (Symbol, Condition)):
+        if type(x) is Symbol or type(x) is Condition:  # isinstance would call `__class__` of each symbol
             if x.graph is not self:
                 raise UntraceableError("an expression combines symbols of two calls: do not store values between calls")
             return x.index
@@ -112,10 +112,13 @@ class Graph:
 
     def needed(self, outputs: Iterable[int]) -> list[int]:
         """The nodes on which the outputs depend, in order."""
-        wanted = set(outputs)
-        for index in range(len(self.nodes) - 1, -1, -1):
-            if index in wanted:
-                wanted.update(operands(self.nodes[index]))
+        nodes, wanted = self.nodes, set(outputs)
+        waiting = [*wanted]
+        while waiting:
+            for k in operands(nodes[waiting.pop()]):
+                if k not in wanted:
+                    wanted.add(k)
+                    waiting.append(k)
         return sorted(wanted)
 
 

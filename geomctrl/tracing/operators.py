@@ -162,6 +162,8 @@ def _is_whole(kind: Any) -> Any:
 def exact(x: Any, kind: Any) -> Any:
     """A result with its kind; integers are required to be exact as floating-point numbers."""
     x = with_kind(x, kind)
+    if kind in (NUMPY, FLOAT):
+        return x
     if is_symbol(x) and not x.graph.finite and not kinds_in(kind).isdisjoint(WHOLE):
         small = relation("le", unary("abs", x), LARGEST_INT)
         require(_either(invert(_is_whole(kind)), small))

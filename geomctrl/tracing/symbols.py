@@ -115,10 +115,16 @@ def as_whole(x: Any, kind: Any = INT) -> Any:
 
 
 def _made(op: str, *args: Any) -> Symbol:
-    graph = next(x.graph for x in args if isinstance(x, (Symbol, Condition)))
-    if op not in LOGICAL and any(type(x) in TRUTHS for x in args):  # isinstance would call `__class__` of each symbol
+    graph: Any = None
+    truths = False
+    for x in args:
+        kind = type(x)  # isinstance would call `__class__` of each symbol
+        if graph is None and (kind is Symbol or kind is Condition):
+            graph = x.graph
+        truths = truths or kind in TRUTHS
+    if truths and op not in LOGICAL:
         args = tuple(_as_numbers(op, args))
-    ends = [graph.operand(x) for x in args]
+    ends = [x.index if type(x) is Symbol and x.graph is graph else graph.operand(x) for x in args]
     if op in COMMUTATIVE and ends[0] > ends[1]:
         ends.reverse()
     index = graph.node(op, *ends)
@@ -144,8 +150,8 @@ def _is_zero(x: Any) -> bool:
 
 def _negated(x: Any) -> Symbol | None:
     """y if x is -y."""
-    op, *ends = x.graph.nodes[x.index] if is_symbol(x) else ("",)
-    return Symbol(x.graph, ends[0]) if op == "neg" else None
+    node = x.graph.nodes[x.index] if type(x) is Symbol else ("",)
+    return Symbol(x.graph, node[1]) if node[0] == "neg" else None
 
 
 def neg(a: Any) -> Any:
@@ -200,12 +206,12 @@ def _is_never_minus_zero(nodes: list[tuple], index: int, depth: int = 30) -> boo
 
 def _vanishes(a: Symbol) -> bool:
     """Whether a is a product with 0, as from diagonal gains; sums omit it and require its factor to be finite."""
-    op, *ends = a.graph.nodes[a.index]
-    if op == "neg":
-        op, *ends = a.graph.nodes[ends[0]]
-    if op != "mul" or not on_symbols():
+    node = a.graph.nodes[a.index]
+    if node[0] == "neg":
+        node = a.graph.nodes[node[1]]
+    if node[0] != "mul" or not on_symbols():
         return False
-    for k, other in (ends, ends[::-1]):
+    for k, other in (node[1:], node[:0:-1]):
         if a.graph.nodes[k][:2] == ("const", 0.0):
             require(is_finite(Symbol(a.graph, other)))
             return True
@@ -333,12 +339,12 @@ def differ(a: Any, b: Any) -> Any:
 
 def where(condition: Any, a: Any, b: Any) -> Any:
     """a where the condition holds, else b, for numbers and entry by entry for tuples of numbers."""
-    if not isinstance(condition, Condition):
+    if type(condition) is not Condition:
         return a if condition else b
-    if isinstance(a, tuple):
+    if type(a) is not Symbol and isinstance(a, tuple):  # isinstance would call `__class__` of each symbol
         chosen = [where(condition, x, y) for x, y in zip(a, b, strict=True)]
         return type(a)(*chosen) if hasattr(a, "_fields") else tuple(chosen)
-    if (truths := [isinstance(x, (Condition, bool, np.bool_)) for x in (a, b)]) != [False, False]:
+    if (truths := [type(x) in TRUTHS for x in (a, b)]) != [False, False]:
         if all(truths):
             return invert(both(invert(both(condition, a)), invert(both(invert(condition), b))))
         a, b = (where(x, 1.0, 0.0) if truth else x for x, truth in zip((a, b), truths))

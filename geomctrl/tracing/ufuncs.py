@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import chain
 from typing import Any
 
@@ -97,6 +98,7 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
     return target
 
 
+@functools.cache
 def _function_of(ufunc: np.ufunc, method: str) -> Any:
     """The function that computes a ufunc of numpy or scipy on arrays of symbols."""
     name = ufunc.__name__
