@@ -257,7 +257,7 @@ def test_a_state_inside_the_set_that_leaves_it_within_one_sample_is_not_missed()
     assert held.invariant
     moved = inside(0.0, np.array([0.5 * 0.1**2 * 30.0]), np.array([0.1 * 30.0]), None, None)  # from rest at 0, z = 1
     assert moved < 0.0
-    assert not testing.certify_barrier(inside, Pushed(), SLIDER, (-box, box), control_dt=0.1, budget=3000)
+    assert not testing.certify_barrier(inside, Pushed(), SLIDER, (-box, box), control_dt=0.1, budget=1000)
 
 
 def test_a_face_that_the_set_crosses_beside_its_middle_is_not_a_boundary(tmp_path):
