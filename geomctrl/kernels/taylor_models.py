@@ -298,7 +298,9 @@ def series_many(rows, constants, rates, further, X, order, m, m2, spare, hulls, 
 def product_many(p, q, m, m2):
     """The product of two rows."""
     N, w = np.zeros((3, 1, len(p))), np.zeros(len(p) - 4)
-    N[0, 0], N[1, 0] = p, q
+    for j in range(len(p)):
+        N[0, 0, j] = p[j]
+        N[1, 0, j] = q[j]
     err = convolution(N, w, 0, 1, 0, 0, 0, False, m, m2)
     store(N[2, 0], w, err, m)
     return N[2, 0].copy()
