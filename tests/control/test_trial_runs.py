@@ -257,7 +257,7 @@ def tried(monkeypatch, tmp_path, capsys):
 
         monkeypatch.setattr(loop_runner, "machine_for", machine_for)
         with pytest.raises(Tried):
-            gc.simulate(ROBOT, space["law"], [0.3, -0.2], [0.1, 0.4], t_end=0.01, dt=1e-3, options=COMPILED)
+            gc.simulate(ROBOT, space["law"], [0.3, -0.2], [0.1, 0.4], 0.01, 1e-3, monitors=None, options=COMPILED)
         before, after = seen
         assert list(tmp_path.iterdir()) == []
         return before, after
