@@ -104,21 +104,21 @@ def law_of(source, **options):
     return module.Law(ROBOT, **options)
 
 
-def simulated(law, compiled=True, method=None, **options):
+def simulated(law, compiled=True, method=None, control_dt=None, monitors=()):
     choice._traces.clear()
     settings = gc.SimulationOptions(compiled=compiled, **{} if method is None else {"method": method})
-    return gc.simulate(gc.Plant(ROBOT), law, [0.9, -0.2], [0.1, 0.2], 0.2, 2e-3, options=settings, **options)
+    return gc.simulate(gc.Plant(ROBOT), law, [0.9, -0.2], [0.1, 0.2], 0.2, 2e-3, control_dt, monitors, settings)
 
 
 def test_another_process_uses_the_trace(store):
-    first = simulated(law_of(LAW))
-    second = simulated(law_of(LAW))
+    first = simulated(law_of(LAW), monitors="default")
+    second = simulated(law_of(LAW), monitors="default")
     assert len(store.made) == 1
     np.testing.assert_array_equal(first.q, second.q)
-    other = simulated(law_of(LAW, kp=55.0))  # numbers of objects are inputs
+    other = simulated(law_of(LAW, kp=55.0), monitors="default")  # numbers of objects are inputs
     assert len(store.made) == 1
     np.testing.assert_allclose(other.q, simulated(law_of(LAW, kp=55.0), compiled=False).q, rtol=0, atol=1e-12)
-    simulated(law_of("# a comment\n\n" + LAW))
+    simulated(law_of("# a comment\n\n" + LAW), monitors="default")
     assert len(store.made) == 1
 
 
@@ -134,7 +134,7 @@ def test_changed_code_is_traced_again(store, change):
     assert list(run.signals) == list(python.signals)
 
 
-@pytest.mark.parametrize("options", [{"control_dt": 4e-3}, {"monitors": []}, {"method": "MK3"}])
+@pytest.mark.parametrize("options", [{"control_dt": 4e-3}, {"monitors": "default"}, {"method": "MK3"}])
 def test_another_loop_is_traced_again(store, options):
     simulated(law_of(LAW))
     simulated(law_of(LAW), **options)
@@ -234,7 +234,7 @@ def test_the_stored_trace_has_the_same_code(store, monkeypatch):
     original = choice.known_trace
     monkeypatch.setattr(choice, "known_trace", lambda *x: (fit := original(*x), texts.append(text(fit.traced)))[0])
     for _ in range(2):
-        simulated(law_of(LAW))
+        simulated(law_of(LAW), monitors="default")
     assert len(store.made) == 1
     assert texts[0] == texts[1]
 
