@@ -5,6 +5,7 @@ It does what the real one, version 1.2, promises in its documentation, and recor
 """
 
 import ctypes
+import functools
 import re
 import time
 import weakref
@@ -98,6 +99,7 @@ class Device:
         return self.cuda.Stream.from_handle(1000 + self.cuda.streams)
 
     def set_current(self):
+        self.cuda.call("set_current", self.device_id)
         self.cuda.current = self.device_id
 
     def allocate(self, size, *, stream):
@@ -222,6 +224,11 @@ def install(monkeypatch, fake):
     return fake
 
 
+@functools.lru_cache(8)
+def host_kernel(text):
+    return HostKernel(text)
+
+
 class Kernel:
     def __init__(self, cuda, text, name):
         assert f"void @{name}(" in text
@@ -229,17 +236,21 @@ class Kernel:
         bound = re.search(r'minctasm", i32 (\d)', text)
         self.blocks = int(bound[1]) if bound else 0
         registers, local = cuda.registers[self.blocks], cuda.memory.get(self.blocks, 0)
-        self.attributes = {d: SimpleNamespace(num_regs=registers, local_size_bytes=local) for d in cuda.devices}
-        blocks = lambda threads, shared: 65536 // (-(-registers // 8) * 8 * threads)  # noqa: E731
-        self.occupancy = SimpleNamespace(max_active_blocks_per_multiprocessor=blocks)
-        self.host = None
+        self.cuda, self.sizes = cuda, SimpleNamespace(num_regs=registers, local_size_bytes=local)
+        self.attributes, self.occupancy = self, self
+
+    def __getitem__(self, device):
+        self.cuda.call("attributes", device.device_id)
+        return self.sizes
+
+    def max_active_blocks_per_multiprocessor(self, threads, shared):
+        self.cuda.call("occupancy")
+        return 65536 // (-(-self.sizes.num_regs // 8) * 8 * threads)
 
     @property
     def handle(self):
         """A driver's handle: here the address of the kernel that runs on the host."""
-        self.host = self.host or HostKernel(self.text)
-        return id(self.host)
+        return id(host_kernel(self.text))
 
     def run(self, threads, arguments):
-        self.host = self.host or HostKernel(self.text)
-        self.host.launch(threads, arguments)
+        host_kernel(self.text).launch(threads, arguments)

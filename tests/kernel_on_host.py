@@ -1,6 +1,6 @@
 """A kernel for a GPU run on this machine: the same LLVM code, thread after thread, the thread's number from a variable.
 
-Only NVIDIA's instructions are not what runs: registers read by `ptx.STATE`, the address space, libdevice's names.
+Only NVIDIA's instructions are not what runs: registers read by `ptx.STATE`, address spaces, libdevice's names.
 """
 
 import ctypes
@@ -24,7 +24,8 @@ def on_host(text: str) -> tuple[str, list[str]]:
     Each argument is in a slot of 8 bytes.
     """
     assert ptx.STATE in text
-    text = text.replace(ptx.STATE, STATE).replace("ptr addrspace(1)", "ptr")
+    text = re.sub(r"ptr addrspace\(\d\)", "ptr", text.replace(ptx.STATE, STATE)).replace(".p5", ".p0")
+    text = re.sub(r"addrspacecast ptr (%\S+) to ptr", r"getelementptr i8, ptr \1, i64 0", text)
     text = re.sub(r"@__nv_(\w+)\(", r"@\1(", text)
     text = "\n".join(line for line in text.splitlines() if not line.startswith(("!nvvm", "!1")))
     name, arguments = re.search(r"define ptx_kernel void @(\w+)\((.*)\) nounwind", text).groups()

@@ -19,13 +19,14 @@ def install(monkeypatch, fake):
     monkeypatch.setattr(gpu_machine.cache, "kept", lambda key, make: make())
     monkeypatch.setattr(choice, "_traces", OrderedDict())  # which keep their kernels
     monkeypatch.setattr(choice, "_warned", set())
+    monkeypatch.setattr(gpu_machine, "SECONDS", 1e9)  # so that launches do not depend on this machine's load
     return fake
 
 
 def arms(n=5, **options):
     """Return n plants, laws and initial states of a two-link arm that differ in payload, gains and start."""
     robot, rng = models.two_link(), np.random.default_rng(0)
-    plants = [gc.Plant(robot.with_payload(0.2 * k), friction=gc.Friction(0.1 * k, 0.05)) for k in range(n)]
+    plants = [gc.Plant(robot.with_payload(0.2 + 0.2 * k), friction=gc.Friction(0.1 + 0.1 * k, 0.05)) for k in range(n)]
     laws = [
         controllers.SlotineLi(robot, Sinusoids(robot, robot.neutral(), 0.3, 0.2 + 0.1 * k, 0.5), **options)
         for k in range(n)

@@ -12,6 +12,12 @@ from step `first` to step `last` as a single lane of `loops` does, and copies th
 reached: 2 k + phase for each thread, as the result of `loops`. A thread takes part if it is 2 first at the beginning;
 others have stopped and keep their numbers. A thread that stops does not stop its neighbours.
 
+Bytes of local memory limit the speed: the state of all active threads exceeds every cache. Longer parts exchange fewer
+numbers, and beyond some length ptxas spills as many. STRETCHTABLE
+
+Pointers to local memory have its address space: loads and stores by a generic address need two registers for it, and
+the hardware must find out which memory it is.
+
 Elementary functions other than sine, cosine and square root are those of NVIDIA's libdevice.
 
 In single precision the rates, the law and the plant are computed with floats. Memory contains doubles, and double are:
@@ -41,9 +47,11 @@ from .adaptive_steps import Interval
 from .loop_memory import HELD, MEMORY, Equations, Layout, Numbers
 from .loop_memory import STATE as LOOP_STATE
 from .loop_steps import Steps
-from .loops import EXACT, STRETCH, Loop
+from .loops import EXACT, Loop
 
 ONE, FLOAT = Vector(1), Vector(1, "float")
+LOCAL = "ptr addrspace(5)"
+STRETCH = 1000  # operations per part; see the module's docstring
 DOUBLE = re.compile(r"move|sampled\d+")  # traces that are computed in double precision
 PAIR_FUNCTIONS = "exp", "log"  # called by adaptive methods
 SYMBOLS = {name: f"__nv_{name}" for name in LIBRARY} | {"sin": "sine", "cos": "cosine"}
@@ -84,9 +92,7 @@ def module(
     used, others = library_functions(equations), () if equations.pair is None else PAIR_FUNCTIONS
     single = precision == "float"
     parts = [
-        STATE,
         library([1], equations.all_traces, others, SYMBOLS, single),
-        reduced(),
         *(part for vector in ([ONE, FLOAT] if single else [ONE]) for part in _functions(vector, used)),
         waves(ONE),
     ]
@@ -97,8 +103,13 @@ def module(
     if equations.pair is not None:
         parts.append(Interval(equations, layout, ONE, equations.pair).text())
     parts += [_ThreadLoop(equations, layout, ONE).text(), _kernel(equations, layout, numbers, name)]
-    parts.append(f'!nvvm.annotations = !{{!1}}\n!1 = !{{ptr @{name}, !"maxntidx", i32 {THREADS}}}')
-    return "\n".join(parts)
+    bound = f'!nvvm.annotations = !{{!1}}\n!1 = !{{ptr @{name}, !"maxntidx", i32 {THREADS}}}'
+    return "\n".join([STATE, reduced(), *map(_with_local_pointers, parts), bound])
+
+
+def _with_local_pointers(text: str) -> str:
+    """The text with pointers to local memory where it has pointers without an address space."""
+    return re.sub(r"\bptr\b(?! addrspace)", LOCAL, text).replace(".p0", ".p5")
 
 
 def library_functions(equations: Equations) -> list[str]:
@@ -176,8 +187,9 @@ def _kernel(equations: Equations, layout: Layout, numbers: Numbers, name: str) -
         " i64 %first, i64 %last, i64 %every, i64 %total, double %dt, double %t_end"
     )
     f = Function(ONE)
-    f.do(f"%memory = alloca double, i64 {layout.size}, align 64")
-    f.do(f"%own = alloca double, i64 {max(own, 1)}, align 64")
+    for array, size in (("memory", layout.size), ("own", max(own, 1))):
+        f.do(f"%{array}.generic = alloca double, i64 {size}, align 64")
+        f.do(f"%{array} = addrspacecast ptr addrspace(0) %{array}.generic to {LOCAL}")
     f.do("%b = call i64 @state()")
     f.do("%inside = icmp slt i64 %b, %threads")
     f.do("br i1 %inside, label %ask, label %exit")

@@ -190,9 +190,12 @@ def _rows(x: Any) -> list | None:
 
 
 def run_of(case: Case, t_end: float, dt: float, control_dt: Any, monitors: Any, options: SimulationOptions) -> Run:
-    """The complete run that `outcomes` would measure, identical to the last bit; partial if it fails."""
+    """The complete run that `outcomes` would measure, identical to the last bit; partial if it fails.
+
+    It runs on the CPU; if `outcomes` would use a GPU, it differs by rounding.
+    """
     runner = _runner(case, (t_end, dt, control_dt, monitor_list(monitors), options))
-    return to_end([runner], options.compiled, 1, gpu=options.gpu)[0]
+    return to_end([runner], options.compiled, 1)[0]
 
 
 def outcomes(

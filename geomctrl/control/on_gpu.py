@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from geomctrl.errors import GeomctrlError
-from geomctrl.tracing.backends.gpu import device as gpu_of
+from geomctrl.tracing.backends.gpu import first_line
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .compiled.choice import FittedTrace, say
@@ -32,7 +31,7 @@ from .samples import ROUNDING
 MAX_RUNS = 1 << 16  # runs in a launch
 CHECK_STEPS, CHECKED_RUNS = 32, 8  # steps and runs that are compared with the CPU's code
 MIN_SPLIT = 64  # runs, below which a launch that needs too much memory is not split
-MEMORY = re.compile("memory", re.IGNORECASE)  # in the message of an error of the driver
+MEMORY = re.compile("OUT_OF_MEMORY|out of memory|MemoryError")  # of errors of the driver, and of numpy
 
 
 class GpuGroup:
@@ -47,7 +46,6 @@ class GpuGroup:
     ):
         self.members, self.choice, self.report, self.gpu = members, choice, report, gpu
         self.runners = [runner for runner, _ in members]
-        gpu_of(gpu.number)  # raises GeomctrlError without a driver or this GPU
         self.cpu = Machine(members[0][1].traced)  # computes single samples for comparisons
         self.runs: dict[int, Run] = {}
 
@@ -76,12 +74,12 @@ class GpuGroup:
                 runner.enter(machine, lane)
             machine.set_numbers([trace.copies.values for _, trace in self.members])
             return self._advance(machine)
-        except GeomctrlError as error:
-            if self.choice is True or not isinstance(error, UntraceableError):
+        except UntraceableError as error:
+            if self.choice is True:
                 raise
             return str(error)
-        except Exception as error:  # of the driver, each of whose layers has its own class
-            return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]:.200}"
+        except Exception as error:  # of the driver, each of whose layers has its own class, or of a missing library
+            return f"{type(error).__name__}: {first_line(error)}"
 
     def _completed(self, runner: LoopRunner) -> Run:
         """A run that has reached its end; in single precision, repeated on the CPU if a monitor exceeds its limit."""
@@ -112,7 +110,7 @@ class GpuGroup:
         machine.begin(k, here)
         stopped: dict[int, tuple[int, int]] = {}
         while k < total and here.any():
-            steps = CHECK_STEPS if k == first.k else machine.steps(every, max(x.pieces for x in self.runners))
+            steps = CHECK_STEPS if k == first.k else machine.steps(every)
             last = min(k + steps, total)
             reached, rows = machine.run(k, last, every, total, first.dt, first.t_end)
             rows = np.ascontiguousarray(rows.transpose(2, 0, 1))

@@ -16,10 +16,11 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from geomctrl.errors import SimulationError
+from geomctrl.tracing.backends import gpu as gpus
 from geomctrl.tracing.backends import host
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .compiled.choice import FittedTrace
+from .compiled.choice import FittedTrace, say
 from .compiled.comparison import SIDE_BY_SIDE, WHOLE, Comparison, Extent
 from .compiled.law_memory import holders
 from .compiled.law_use import used_by_this_thread
@@ -27,7 +28,7 @@ from .compiled.loop_parts import law_of
 from .compiled.machine import SAMPLE, STEP, Machine, turn
 from .compiled.object_kinds import REPLACEMENTS
 from .compiled.traced_loop import TracedLoop
-from .group_members import alone, completed, in_python, run_of, trace_of
+from .group_members import MIN_STEPS, alone, completed, in_python, run_of, trace_of
 from .loop_runner import LoopRunner, in_a_loop
 from .on_gpu import MAX_RUNS, GpuGroup
 from .options import Gpu
@@ -76,6 +77,8 @@ def to_end(
             together = _Lanes(members, choice, report) if gpu is None else GpuGroup(members, choice, report, gpu)
             runs.update(zip((x.number for x in group), together.to_end(extents)))
         else:
+            if gpu is not None:
+                say(f"device: these loops run on the CPU: {_why_alone(traced, shared)}")
             runs.update((x.number, alone(runners[x.number], choice, report)) for x in group)
 
     def begins(k: int) -> bool:
@@ -99,12 +102,21 @@ def to_end(
             else:
                 waiting.setdefault(key, []).extend(group)
 
+    if gpu is not None:
+        gpus.listed_device(gpu.number)  # raises GeomctrlError before any loop runs
     own = used_by_this_thread(x for runner in runners for x in (runner.loop.controller, runner.loop.plant))
     with own, _runs_kept(runners, runs), _workers(threads, interrupted) as each:
         each(begin, range(0, len(runners), lanes))
         rest = [group[k : k + lanes] for group in waiting.values() for k in range(0, len(group), lanes)]
         each(continue_run, rest)
     return [runs[k] for k in range(len(runners))]
+
+
+def _why_alone(traced: TracedLoop | None, shared: bool) -> str:
+    """Why loops of a sweep on a GPU run one by one on the CPU, as text."""
+    if traced is None:
+        return f"each has fewer than {MIN_STEPS} steps, a plant with `changes`, or code that can not be traced"
+    return "their laws write to the same object" if shared else f"at most {MAX_SEQUENTIAL} have the same equations"
 
 
 @contextmanager

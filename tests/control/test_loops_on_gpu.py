@@ -132,6 +132,44 @@ def test_functions_of_libdevice_are_called_by_their_names(cuda):
     assert_equal_runs(there, here, 1e-9)
 
 
+def test_a_launch_takes_bounded_time(cuda, monkeypatch):
+    monkeypatch.setattr(gpu_machine, "SECONDS", 1e-12)
+    there, here = both(arms(), 0.26, 1e-3)
+    assert len(launches(cuda)) == 1 + 260 - 32  # after the first, one step each
+    assert_equal_runs(there, here)
+
+
+def test_the_second_gpu(monkeypatch):
+    cuda = install(monkeypatch, FakeCuda(devices=2))
+    there, here = both(arms(), 0.3, 1e-3, replace(ON_GPU, device="cuda:1"))
+    assert_equal_runs(there, here)
+    assert {run.compared.device for run in there} == {"cuda:1"}
+    assert cuda.current == 0
+
+
+def test_loops_that_do_not_run_on_the_gpu_are_named(cuda):
+    robot, options = models.two_link(), gc.SimulationOptions(device="cuda")
+    laws = [controllers.PDGravity(robot, [0.4, 0.2], kp=20.0 + k) for k in range(3)]
+    cases = robot, laws, np.zeros(2), np.zeros(2)
+    with pytest.warns(RuntimeWarning, match="device: these loops run on the CPU: each has fewer than 250 steps"):
+        gc.simulate_many(*cases, 0.1, 1e-3, options=options)
+    two = robot, laws[:2], *cases[2:]
+    with pytest.warns(RuntimeWarning, match="device: these loops run on the CPU: at most 2 have the same equations"):
+        gc.simulate_many(*two, 0.3, 1e-3, options=options)
+    with pytest.raises(GeomctrlError, match="one of 1 NVIDIA GPUs, got 1"):  # before any of them runs
+        gc.simulate_many(*two, 0.3, 1e-3, options=replace(options, device="cuda:1"))
+
+
+def test_a_replay_runs_on_the_cpu(cuda):
+    plants, laws, q, v = arms(4)
+    make = lambda point: (plants[int(point["k"])], laws[int(point["k"])], q[int(point["k"])], v[int(point["k"])])  # noqa: E731
+    table = gc.sweep(make, {"k": np.arange(4.0)}, [gc.measures.PeakTorque()], 0.3, 1e-3, options=ON_GPU)
+    cuda.devices.clear()
+    run = gc.replay(table, 2, make)
+    assert run.compared.device == "cpu"
+    np.testing.assert_allclose(gc.measures.PeakTorque()(run), table.peak_torque[2], rtol=1e-12)
+
+
 def test_bad_devices():
     for device in ("gpu", "cuda:", "cuda:-1", 0, None):
         with pytest.raises(ArgumentError, match="device: expected 'cpu', 'cuda' or 'cuda:1', got "):

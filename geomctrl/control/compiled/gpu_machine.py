@@ -6,6 +6,7 @@ Experimental: tested on the CPU with a stand-in for CUDA's driver, not yet on a 
 from __future__ import annotations
 
 import hashlib
+import time
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from .traced_loop import TracedLoop
 
 NAME = "loops"
 ROW_BYTES = 1 << 29  # largest size of the samples that a launch stores
-STEPS = 4096  # of each run in a launch: seconds at most, between which interrupts and progress are handled
+STEPS = 4096  # of each run in a launch, at most
+SECONDS = 2.0  # of a launch, about: between two of them interrupts and progress are handled
 
 
 class GpuMachine(LaneMemory[Image]):
@@ -36,10 +38,10 @@ class GpuMachine(LaneMemory[Image]):
         self.on_device = [gpu.put(x, self.number) for x in (self.values, self.memory)]
         self.reached = gpu.put(np.where(taking_part, 2 * k, -1), self.number)
 
-    def steps(self, every: int, pieces: float) -> int:
-        """Number of steps in a launch. every: steps between stored samples; pieces: integrator's steps in a step."""
+    def steps(self, every: int) -> int:
+        """Number of steps in the next launch, at the speed of the last one. every: steps between stored samples."""
         stored = max(ROW_BYTES // (8 * self.layout.row), 1)
-        return max(min(int(STEPS / pieces), stored * every), 1)
+        return max(min(STEPS, stored * every, int(SECONDS * self.steps_per_second)), 1)
 
     def run(
         self, first: int, last: int, every: int, total: int, dt: float, t_end: float
@@ -51,12 +53,15 @@ class GpuMachine(LaneMemory[Image]):
         stored = rows_between(first, last, every, total)
         shape = stored, self.traced.equations.row, self.width
         addresses = [*(x.ptr for x in self.on_device)]
+        begun = time.perf_counter()
         with gpu.current(self.kernel.cuda, self.kernel.device):
             stream = self.kernel.cuda.LEGACY_DEFAULT_STREAM
             rows = gpu.new(self.kernel.cuda, self.kernel.device, shape, np.dtype(float), stream)
             arguments: list[Any] = [*addresses, rows.ptr, self.reached.ptr, first, last, every, total, dt, t_end]
             self.kernel.launch(stream, self.width, [], arguments)
-            return gpu.get(self.reached), gpu.get(rows)
+            reached, stored_rows = gpu.get(self.reached), gpu.get(rows)
+        self.steps_per_second = (last - first) / (time.perf_counter() - begun)
+        return reached, stored_rows
 
     def end(self) -> None:
         """Copy all runs back to the host's memory."""

@@ -194,6 +194,8 @@ def replay(
 ) -> Run:
     """Repeat one run of a sweep, identical to the last bit, and return the complete Run.
 
+    A run of a sweep on a GPU is repeated on the CPU, in double precision, and differs by rounding.
+
     Parameters
     ----------
     store : path or xarray.Dataset

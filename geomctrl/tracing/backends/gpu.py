@@ -12,6 +12,7 @@ import ctypes
 import functools
 import importlib
 import math
+import multiprocessing
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,17 +42,33 @@ def core() -> Any:
     return optional_package("a GPU", "cuda.core", "cuda", OLDEST)
 
 
-def device(number: int = 0) -> Any:
-    """cuda-core's device of this number, initialised. Raises GeomctrlError without a driver or without this GPU."""
+def listed_device(number: int = 0) -> Any:
+    """cuda-core's device of this number. Raises GeomctrlError without a driver or without this GPU."""
     cuda = core()
     try:
         devices = cuda.Device.get_all_devices()
     except Exception as error:  # each layer of driver loading has its own exception
-        raise GeomctrlError(f"no NVIDIA driver can be used: {str(error).strip().splitlines()[0]:.200}") from None
+        raise GeomctrlError(f"no NVIDIA driver can be used: {first_line(error)}") from None
     if not 0 <= number < len(devices):
         raise GeomctrlError(f"device: expected the number of one of {len(devices)} NVIDIA GPUs, got {number}")
-    with current(cuda, devices[number]):
-        return devices[number]
+    return devices[number]
+
+
+def device(number: int = 0) -> Any:
+    """cuda-core's device of this number, initialised. Raises GeomctrlError if it can not be used."""
+    wanted = listed_device(number)
+    try:
+        with current(core(), wanted):
+            return wanted
+    except Exception as error:
+        forked = multiprocessing.parent_process() is not None
+        remedy = "; a process that was forked after CUDA was used can not use it: start it by 'spawn'" * forked
+        raise GeomctrlError(f"GPU {number} can not be used: {first_line(error)}{remedy}") from None
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an exception's message; the driver's have several."""
+    return f"{str(error).strip().partition(chr(10))[0]:.200}"
 
 
 def why_not() -> str | None:
@@ -70,7 +87,7 @@ def libdevice() -> bytes:
         return _read(finder.find_bitcode_lib("device"))
     except (ImportError, AttributeError, RuntimeError, OSError) as error:
         remedy = "needs NVIDIA's libdevice: pip install cuda-pathfinder nvidia-cuda-nvcc-cu12"
-        raise GeomctrlError(f"{remedy} ({str(error).strip().splitlines()[0]:.200})") from None
+        raise GeomctrlError(f"{remedy} ({first_line(error)})") from None
 
 
 @functools.cache
@@ -115,7 +132,11 @@ class Kernel:
             self.threads = max((THREADS, THREADS // 2), key=self._at_work)
 
     def _load(self, name: str, ptx: str) -> Any:
-        return self.cuda.ObjectCode.from_ptx(ptx.encode(), name=name).get_kernel(name)
+        try:
+            return self.cuda.ObjectCode.from_ptx(ptx.encode(), name=name).get_kernel(name)
+        except Exception as error:
+            needs = "its PTX 8.1 needs a driver for CUDA 12.1 or newer"
+            raise GeomctrlError(f"the driver can not load the kernel {name}, {needs}: {first_line(error)}") from None
 
     def _sizes(self, kernel: Any) -> tuple[int, int]:
         attributes = kernel.attributes[self.device]
