@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from geomctrl.tracing.backends.gpu import first_line
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .compiled.choice import FittedTrace, say
-from .compiled.comparison import Comparison, Extent
+from .compiled.comparison import MAX_AMPLIFICATION, Comparison, Extent
 from .compiled.gpu_machine import GpuMachine, rows_between
 from .compiled.machine import Machine
 from .group_members import alone, completed, in_python
@@ -32,6 +33,27 @@ MAX_RUNS = 1 << 16  # runs in a launch
 CHECK_STEPS, CHECKED_RUNS = 32, 8  # steps and runs that are compared with the CPU's code
 MIN_SPLIT = 64  # runs, below which a launch that needs too much memory is not split
 MEMORY = re.compile("OUT_OF_MEMORY|out of memory|MemoryError")  # of errors of the driver, and of numpy
+
+
+class _Steps(NamedTuple):
+    """Where a run is after some steps: 2 k + phase (see `gpu_loops`), its numbers at a sample and its rates."""
+
+    reached: int
+    x: np.ndarray
+    slopes: np.ndarray
+
+    def difference(self, other: _Steps) -> float:
+        """The largest difference of two numbers, relative to the largest one if that exceeds 1."""
+        if self.reached != other.reached:
+            return np.inf
+        largest = 0.0
+        for a, b in zip(self[1:], other[1:]):
+            scale = np.abs(b[np.isfinite(b)]).max(initial=1.0)
+            differ = ~((a == b) | (np.isnan(a) & np.isnan(b)))
+            with np.errstate(all="ignore"):
+                differences = np.nan_to_num(np.abs(a - b)[differ] / scale, nan=np.inf)
+            largest = max(largest, differences.max(initial=0.0))
+        return largest
 
 
 class GpuGroup:
@@ -133,31 +155,46 @@ class GpuGroup:
         return {*stopped}
 
     def _compare_steps(self, machine: GpuMachine, last: int, reached: np.ndarray) -> None:
-        """Compare the first steps of some runs with those of the CPU's code. Raises UntraceableError if they differ."""
-        single = self.gpu.precision == "float"
+        """Compare the first steps of some runs with those of the CPU's code. Raises UntraceableError if they differ.
+
+        A run that stops on the CPU as well is not compared: its states grow beyond all bounds, and rounding with them.
+        """
+        single, rounding = self.gpu.precision == "float", ROUNDING[self.gpu.precision]
         lanes = [lane for lane in range(len(self.runners)) if lane not in self.runs]
         compared = len(machine.x) - single * len(self.runners[0].record.monitors)  # rounding decides times of the worst
+        law, n = type(self.runners[0].loop.controller).__name__, last - self.runners[0].k
+        stopped = agreeing = 0
         for lane in lanes[:: -(-len(lanes) // CHECKED_RUNS)]:
-            runner = self.runners[lane]
-            self.cpu.set_numbers([self.members[lane][1].copies.values])
-            runner.enter(self.cpu, 0)
-            k, phase, _, _ = self.cpu.run(runner.k, last, runner.every, runner.n_steps, runner.dt, runner.t_end)
-            if single and reached[lane] != 2 * last:  # the CPU continues from there
+            expected = self._steps_on_cpu(lane, last, compared)
+            if expected.reached != 2 * last:
                 continue
-            apart = [0.0 if reached[lane] == 2 * k + phase else np.inf]
-            for y, expected in (
-                (machine.x[:compared, lane], self.cpu.x[:compared, 0]),
-                (machine.slopes[:, lane], self.cpu.slopes[:, 0]),
-            ):
-                scale = np.abs(expected[np.isfinite(expected)]).max(initial=1.0)
-                differ = ~((y == expected) | (np.isnan(y) & np.isnan(expected)))
-                apart.append(np.nan_to_num(np.abs(y - expected)[differ] / scale, nan=np.inf).max(initial=0.0))
-            if max(apart) > ROUNDING[self.gpu.precision].agreement:
-                law = type(runner.loop.controller).__name__
+            if single and reached[lane] != 2 * last:
+                stopped += 1  # perhaps beyond the range of floats; the CPU continues there
+                continue
+            agreeing += 1
+            here = _Steps(int(reached[lane]), machine.x[:compared, lane], machine.slopes[:, lane])
+            difference = here.difference(expected)
+            if difference <= rounding.agreement:
+                continue
+            displaced = (self._steps_on_cpu(lane, last, compared, x * rounding.perturbation) for x in (1.0, -1.0))
+            if difference > MAX_AMPLIFICATION * max(x.difference(expected) for x in displaced):
                 raise UntraceableError(
-                    f"{law}: the GPU's first {last - runner.k} steps, in {self.gpu.precision} precision, differ from"
-                    f" those of the CPU by {max(apart):.1g} of the largest number"
+                    f"{law}: the GPU's first {n} steps, in {self.gpu.precision} precision, differ from those of the CPU"
+                    f" by {difference:.1g} of the largest number"
                 )
+        if stopped and not agreeing:
+            raise UntraceableError(
+                f"{law}: the GPU stops all {stopped} compared runs within {n} steps; the CPU does not"
+            )
+
+    def _steps_on_cpu(self, lane: int, last: int, compared: int, displacement: float = 0.0) -> _Steps:
+        """A run after step `last` by the CPU's code, from its state displaced relative to its size."""
+        runner = self.runners[lane]
+        self.cpu.set_numbers([self.members[lane][1].copies.values])
+        runner.enter(self.cpu, 0)
+        self.cpu.y[:] *= 1.0 + displacement
+        k, phase, _, _ = self.cpu.run(runner.k, last, runner.every, runner.n_steps, runner.dt, runner.t_end)
+        return _Steps(2 * k + phase, self.cpu.x[:compared, 0].copy(), self.cpu.slopes[:, 0].copy())
 
     def _without_gpu(self, reason: str, extents: Sequence[Extent]) -> list[Run]:
         """The runs again after a failure of the GPU: in two halves if memory was short, otherwise on the CPU."""

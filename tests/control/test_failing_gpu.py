@@ -138,6 +138,25 @@ def test_nan_in_one_run_of_many_is_named_and_the_others_go_on(cuda):
     assert "nan" in there[bad].reason
 
 
+class Sensitive:
+    """A law that amplifies rounding: the configuration's by `scale`, and all of it by growth with `gain`."""
+
+    def __init__(self, gain, scale):
+        self.gain, self.scale = gain, scale
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(self.gain * q + np.sin(self.scale * q))
+
+
+@pytest.mark.parametrize(("gain", "scale"), [(1e6, 1.0), (-1.0, 1e13)], ids=["diverges and stops", "chaotic"])
+def test_amplified_rounding_of_one_run_does_not_accuse_the_gpu(cuda, monkeypatch, gain, scale):
+    plant_in_kernel(monkeypatch, cuda, "double", "fadd")  # which rounds the product, too
+    laws = [Sensitive(gain, scale), *(Sensitive(-2.0 - k, 2.0) for k in range(4))]
+    there, here = both((models.two_link(), laws, np.full((5, 2), 0.1), np.zeros(2)), 0.3, 1e-3, monitors=None)
+    assert [run.compared.device for run in there[1:]] == ["cuda:0"] * 4
+    assert_equal_runs(there[1:], here[1:])
+
+
 def test_too_little_memory_splits_the_runs(cuda, monkeypatch):
     monkeypatch.setattr(on_gpu, "MIN_SPLIT", 2)
     failing(cuda, monkeypatch, "CUDA_ERROR_OUT_OF_MEMORY", largest=2)
@@ -176,17 +195,17 @@ def test_an_old_driver_is_named(cuda, monkeypatch):
 
     monkeypatch.setattr(cuda.ObjectCode, "from_ptx", refused)
     with pytest.raises(
-        GeomctrlError, match="needs a driver for CUDA 12.1 or newer: CUDA_ERROR_UNSUPPORTED_PTX_VERSION"
+        GeomctrlError, match=r"needs a driver for CUDA 12.1 or newer: CUDA_ERROR_UNSUPPORTED_PTX_VERSION"
     ):
         models.two_link().to_cuda("mass_matrix")
 
 
 def test_a_gpu_that_can_not_be_used_is_named(cuda, monkeypatch):
     cuda.failing, cuda.lost, cuda.message = 0, True, "CUDA_ERROR_NOT_INITIALIZED"
-    with pytest.raises(GeomctrlError, match="^GPU 0 can not be used: CUDA_ERROR_NOT_INITIALIZED: set_current$"):
+    with pytest.raises(GeomctrlError, match=r"^GPU 0 can not be used: CUDA_ERROR_NOT_INITIALIZED: set_current$"):
         models.two_link().to_cuda("mass_matrix")
     monkeypatch.setattr(multiprocessing, "parent_process", lambda: 1)
-    with pytest.raises(GeomctrlError, match="start it by 'spawn'$"):
+    with pytest.raises(GeomctrlError, match=r"start it by 'spawn'$"):
         models.two_link().to_cuda("mass_matrix")
 
 
@@ -203,23 +222,34 @@ def test_measures_survive_repeated_splits(cuda, monkeypatch):
     np.testing.assert_allclose(tables[0].peak_torque, tables[1].peak_torque, rtol=1e-12)
 
 
-@pytest.mark.parametrize("precision", ["double", "float"])
-def test_a_kernel_that_differs_from_python_is_noticed(cuda, monkeypatch, precision):
+def plant_in_kernel(monkeypatch, cuda, precision, operation, count=-1):
+    """Replace the first `count` fused operations a b + c of the kernel, or all, by an `operation` of a b and c."""
     translate = cuda.ptx
-    definition = """
-define internal double @wrong(double %a, double %b, double %c) {
+    definition = f"""
+define internal double @planted(double %a, double %b, double %c) {{
   %x = fmul double %a, %b
-  %y = fsub double %x, %c
+  %y = {operation} double %x, %c
   ret double %y
-}""".replace("double", precision)
+}}""".replace("double", precision)
 
     def changed(text, *rest):
-        multiplied = f"call {precision} @llvm.fmuladd.f{64 if precision == 'double' else 32}("
-        assert multiplied in text
-        return translate(text.replace(multiplied, f"call {precision} @wrong(", 1) + definition, *rest)
+        fused = f"call {precision} @llvm.fmuladd.f{64 if precision == 'double' else 32}("
+        assert fused in text
+        return translate(text.replace(fused, f"call {precision} @planted(", count) + definition, *rest)
 
     monkeypatch.setattr(host, "ptx", changed)
+
+
+@pytest.mark.parametrize("precision", ["double", "float"])
+def test_a_kernel_that_differs_from_python_is_noticed(cuda, monkeypatch, precision):
+    plant_in_kernel(monkeypatch, cuda, precision, "fsub", 1)
     with pytest.raises(
         UntraceableError, match=f"SlotineLi: the GPU's first 32 steps, in {precision} precision, differ from"
     ):
         gc.simulate_many(*arms(), 0.3, 1e-3, options=replace(ON_GPU, precision=precision))
+
+
+def test_a_kernel_that_always_stops_is_noticed(cuda, monkeypatch):
+    plant_in_kernel(monkeypatch, cuda, "float", "fsub")
+    with pytest.raises(UntraceableError, match="SlotineLi: the GPU stops all 5 compared runs within 32 steps"):
+        gc.simulate_many(*arms(), 0.3, 1e-3, options=replace(ON_GPU, precision="float"))
