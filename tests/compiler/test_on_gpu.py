@@ -1,7 +1,12 @@
-"""Terms on a GPU, if there is one: agreement with the CPU, errors, streams, arrays of other libraries."""
+"""Terms and loops on a GPU: agreement with the CPU, errors, streams, arrays of other libraries.
+
+Without a GPU a stand-in runs them, so that the tests themselves are known to work.
+"""
 
 import numpy as np
 import pytest
+from fake_cuda import FakeCuda
+from loops_on_fake_gpu import install
 from traced_cases import dynamic_states as states
 
 import geomctrl as gc
@@ -11,7 +16,14 @@ from geomctrl.errors import ArgumentError
 from geomctrl.tracing.backends import gpu, ptx
 
 NO_GPU = gpu.why_not()
-pytestmark = pytest.mark.skipif(NO_GPU is not None, reason=NO_GPU or "")
+pytestmark = [pytest.mark.slow] if NO_GPU else []
+needs_gpu = pytest.mark.skipif(NO_GPU is not None, reason=NO_GPU or "")
+
+
+@pytest.fixture(autouse=True)
+def stand_in(monkeypatch):
+    if NO_GPU:
+        install(monkeypatch, FakeCuda())
 
 
 @pytest.mark.parametrize("precision", ["double", "float"])
@@ -20,7 +32,7 @@ pytestmark = pytest.mark.skipif(NO_GPU is not None, reason=NO_GPU or "")
 def test_a_gpu_computes_what_the_cpu_does(robot, term, precision):
     kind, tolerance = (np.float64, 1e-11) if precision == "double" else (np.float32, 1e-3)
     f = robot.to_cuda(term, precision=precision)
-    arguments = states(robot, 1000, kind=kind)[: len(f.inputs)]
+    arguments = (*states(robot, 1000, kind=kind), states(robot, 1000, 1, kind=kind)[1])[: len(f.inputs)]  # last: v_ref
     result = f(*(gpu.put(x) for x in arguments))
     expected = getattr(robot, term)(*(x.astype(float) for x in arguments))
     result = result if isinstance(result, tuple) else (result,)
@@ -59,6 +71,7 @@ def test_a_gpu_works_in_a_stream():
         np.testing.assert_allclose(gpu.get(tau), robot.inverse_dynamics(*arguments), atol=1e-10)
 
 
+@needs_gpu
 @pytest.mark.parametrize("name", ["torch", "cupy"])
 def test_a_gpu_takes_and_gives_arrays_of(name):
     library = pytest.importorskip(name, reason=f"{name} is not installed")
@@ -90,6 +103,7 @@ def test_a_gpu_runs_closed_loops_as_the_cpu_does(method):
         }
 
 
+@needs_gpu
 def test_a_gpu_has_the_registers_that_the_assembler_counts():
     f = models.panda().to_cuda()
     assert f.registers <= 168
