@@ -12,7 +12,16 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import models
-from geomctrl.other_names import OF_PLANT, OF_SIMULATE, OF_SIMULATION_OPTIONS, ON_MODULE, ON_PACKAGE, ON_ROBOT, ON_RUN
+from geomctrl.other_names import (
+    OF_PLANT,
+    OF_SIMULATE,
+    OF_SIMULATION_OPTIONS,
+    OF_SWEEP,
+    ON_MODULE,
+    ON_PACKAGE,
+    ON_ROBOT,
+    ON_RUN,
+)
 
 ROBOT = models.two_link()
 CODE = re.compile(r"(?:geomctrl|robot)\.[\w.]+")
@@ -191,7 +200,7 @@ def test_robots_of_urdf_files(tmp_path):
 
 
 ARGUMENT_TABLES = {"simulate": OF_SIMULATE, "simulate_many": OF_SIMULATE, "Plant": OF_PLANT}
-ARGUMENT_TABLES["SimulationOptions"] = OF_SIMULATION_OPTIONS
+ARGUMENT_TABLES |= {"SimulationOptions": OF_SIMULATION_OPTIONS, "sweep": OF_SWEEP}
 
 
 @pytest.mark.parametrize(

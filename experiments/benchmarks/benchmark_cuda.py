@@ -263,7 +263,8 @@ def closed_loops(n: int, t_end: float, precision: str) -> list[str]:
 
     def swept(k: int, **options: Any) -> Any:
         space = {name: ("loop", x[:k]) for name, x in values.items()}
-        return gc.sweep(make, space, measures, t_end, 1e-3, options=gc.SimulationOptions(compiled=True, **options))
+        settings, execution = gc.SimulationOptions(compiled=True, **options), gc.SweepExecution(block=k)
+        return gc.sweep(make, space, measures, t_end, 1e-3, options=settings, execution=execution)
 
     with launch_times() as spent:
         begun = time.perf_counter()

@@ -25,7 +25,7 @@ from .contracts import Controller
 from .loop_runner import LONGER_CHUNKS, Case, LoopRunner, in_a_loop
 from .monitors import Monitor
 from .monitors.chosen import monitor_list
-from .options import SimulationOptions
+from .options import ONLY_LOOPS, SimulationOptions
 from .plant import Plant
 from .progress import progress_function
 from .record import Record
@@ -127,7 +127,7 @@ def run_loop(
     """`simulate`; without `confirming`, monitors beyond their limits remain unresolved."""
     choice = instance("options", options, SimulationOptions, "gc.SimulationOptions").compiled
     if options.gpu is not None:
-        raise ArgumentError(f"device: expected 'cpu', on which a single loop runs, got {options.device!r}")
+        raise ArgumentError(f"device: expected 'cpu', {ONLY_LOOPS}, got {options.device!r}")
     watching = monitor_list(monitors)
 
     def run(choice: bool | str) -> Run:

@@ -29,7 +29,7 @@ from .options import Gpu
 from .run import Run
 from .samples import ROUNDING
 
-MAX_RUNS = 1 << 16  # runs in a launch
+MAX_RUNS = 1 << 17  # runs in a launch; each needs about 0.2 MB of the host's memory
 CHECK_STEPS, CHECKED_RUNS = 32, 8  # steps and runs that are compared with the CPU's code
 MIN_SPLIT = 64  # runs, below which a launch that needs too much memory is not split
 MEMORY = re.compile("OUT_OF_MEMORY|out of memory|MemoryError")  # of errors of the driver, and of numpy

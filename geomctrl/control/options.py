@@ -14,6 +14,7 @@ from geomctrl.other_names import OF_SIMULATION_OPTIONS, named_arguments
 
 DEVICE = re.compile(r"cpu|cuda(?::(\d{1,4}))?")
 PRECISIONS = "double", "float"
+ONLY_LOOPS = "as only the loops of simulate_many and sweep run on a GPU"
 MIN_FLOAT_RTOL = 1e-6  # of an adaptive method with floats: below it, their rounding looks like truncation
 
 
@@ -45,8 +46,9 @@ class SimulationOptions:
         with file and line. False always runs in Python. The results differ by rounding only.
     device : str
         Where `simulate_many` and `sweep` compute: "cpu" (default), "cuda" (an NVIDIA GPU, with the extra `cuda`) or
-        "cuda:1" for the second GPU. On a GPU every loop is a thread; loops that are no more than two of a kind, that
-        can not be traced or that fail on the GPU are computed on the CPU. Results differ by rounding only.
+        "cuda:1" for the second GPU. On a GPU every loop is a thread. Loops that are no more than two of a kind, that
+        are short or can not be traced are computed on the CPU with a RuntimeWarning, and so are those that fail on the
+        GPU. Results differ by rounding only.
         Experimental: tested on the CPU with a stand-in for CUDA's driver, not yet on a GPU. `simulate` always uses
         the CPU.
     precision : {"double", "float"}

@@ -1,5 +1,5 @@
 """Exchange with other libraries: models and states of Pinocchio and MuJoCo, MuJoCo's dynamics as a plant,
-python-control systems, functions for numba code, kernels for GPUs, environments of Gymnasium, and networks from ONNX
+python-control systems, functions for numba code, kernels for GPUs (experimental: not yet run on one), environments of Gymnasium, and networks from ONNX
 files.
 """
 

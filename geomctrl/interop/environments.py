@@ -15,7 +15,7 @@ from geomctrl.arguments import checked, count, flag, function, instance, optiona
 from geomctrl.control.contracts import Controller, Desired, Reference
 from geomctrl.control.monitors import Monitor
 from geomctrl.control.monitors.chosen import monitor_list
-from geomctrl.control.options import SimulationOptions
+from geomctrl.control.options import ONLY_LOOPS, SimulationOptions
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.other_names import OF_OPTIONS, named_arguments
@@ -78,7 +78,7 @@ class EnvironmentOptions:
     monitors : "default", iterable of Monitor or None
         As for `simulate`; default "default". None is fastest.
     simulation : SimulationOptions
-        Integration method and compilation; `every` and `strict` are not used.
+        Integration method and compilation; `every` and `strict` are not used, and the device must be "cpu".
 
     Raises
     ------
@@ -112,7 +112,8 @@ class EnvironmentOptions:
         if self.safety is not None and not callable(getattr(self.safety, "require_cover", None)):
             raise ArgumentError(f"safety: expected a BarrierCertificate, got {shown(self.safety)}")
         object.__setattr__(self, "monitors", tuple(monitor_list(self.monitors)))
-        instance("simulation", self.simulation, SimulationOptions, "gc.SimulationOptions")
+        if instance("simulation", self.simulation, SimulationOptions, "gc.SimulationOptions").gpu is not None:
+            raise ArgumentError(f"simulation: expected device='cpu', {ONLY_LOOPS}, got {self.simulation.device!r}")
 
 
 def largest_torque(plant: Plant, options: EnvironmentOptions) -> np.ndarray:

@@ -178,8 +178,13 @@ def test_bad_devices():
         gc.SimulationOptions(device="cuda", compiled=False)
     robot = models.two_link()
     law = controllers.PDGravity(robot, [0.4, 0.2])
-    with pytest.raises(ArgumentError, match="device: expected 'cpu'"):
-        gc.simulate(robot, law, np.zeros(2), np.zeros(2), 0.1, 1e-3, options=gc.SimulationOptions(device="cuda"))
+    options = gc.SimulationOptions(device="cuda")
+    with pytest.raises(ArgumentError, match="device: expected 'cpu', as only the loops of simulate_many and sweep"):
+        gc.simulate(robot, law, np.zeros(2), np.zeros(2), 0.1, 1e-3, options=options)
+    with pytest.raises(ArgumentError, match="simulation: expected device='cpu', as only the loops"):
+        gc.interop.EnvironmentOptions(simulation=options)
+    with pytest.raises(ArgumentError, match=r"SimulationOptions\(device=\"cuda\"\)"):
+        gc.SweepExecution(executor="cuda")
 
 
 def test_a_missing_gpu_is_named(cuda):

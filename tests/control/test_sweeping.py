@@ -281,7 +281,7 @@ def test_workers_with_other_versions_are_refused(monkeypatch):
 
 def test_blocks_are_multiples_of_eight_and_neither_small_nor_large():
     assert [_block_size(None, n, False) for n in (1, 512, 513, 1000, 16384, 10**6)] == [8, 8, 16, 16, 256, 256]
-    assert [_block_size(None, n, True) for n in (3, 16384, 10**6)] == [3, 16384, 16384]
+    assert [_block_size(None, n, True) for n in (3, 16384, 10**6)] == [3, 16384, 32_768]
 
 
 # --- what is refused ---------------------------------------------------------------------------------------------

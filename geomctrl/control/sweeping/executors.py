@@ -47,7 +47,7 @@ class SweepExecution:
         are pending.
     block : int or None
         Number of runs in a block, independent of the executor. Default: the number of runs / 64, rounded up to a
-        multiple of 8, between 8 and 256; on a GPU all runs, at most 16 384.
+        multiple of 8, between 8 and 256; on a GPU all runs, at most 32 768.
     seed : int
         Seed of `point.rng`. The random numbers of a point depend only on the seed and the number of its run.
     progress : bool or callable
@@ -79,7 +79,10 @@ class SweepExecution:
 def check_executor(executor: Any) -> None:
     """Raise ArgumentError unless it is None or has `submit`."""
     if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise ArgumentError(f"executor: expected None or an object with submit(function, *args), got {shown(executor)}")
+        remedy = '; for a GPU use options=geomctrl.SimulationOptions(device="cuda")' * isinstance(executor, str)
+        raise ArgumentError(
+            f"executor: expected None or an object with submit(function, *args), got {shown(executor)}{remedy}"
+        )
 
 
 def computed(job: Job, blocks: Iterable[Block], n: int, executor: Any) -> Generator[tuple[int, Columns], None, None]:

@@ -23,7 +23,7 @@ from geomctrl.control.run import Run
 from geomctrl.errors import ArgumentError
 from geomctrl.integrators.step_control import Adaptive
 from geomctrl.motion.trajectory import step_count
-from geomctrl.other_names import OF_OPTIONS, named_arguments
+from geomctrl.other_names import OF_SWEEP, named_arguments
 
 from .executors import SweepExecution, computed
 from .fingerprint import fingerprint, versions
@@ -33,7 +33,7 @@ from .store import DIGEST, FORMAT, Memory, Record, axes, differences, opened, re
 
 Measures = Mapping[str, Callable[[Run], Any]] | Iterable[Callable[[Run], Any]]
 MIN_BLOCK, MAX_BLOCK, TARGET_BLOCKS = 8, 256, 64  # runs per block; blocks of a sweep of medium size
-GPU_BLOCK = 16_384  # runs per block on a GPU
+GPU_BLOCK = 32_768  # runs per block on a GPU: as many as 128 multiprocessors execute at a time
 ENDS = {
     "success": "reached the end, and all measures were computed",
     "t_reached": "last time reached",
@@ -43,7 +43,7 @@ ENDS = {
 RECORDED_OPTIONS = "every", "strict", "compiled", "device", "precision"  # besides the method
 
 
-@named_arguments(OF_OPTIONS)
+@named_arguments(OF_SWEEP)
 def sweep(
     make: Callable[[Point], Any],
     space: Any,
@@ -194,7 +194,8 @@ def replay(
 ) -> Run:
     """Repeat one run of a sweep, identical to the last bit, and return the complete Run.
 
-    A run of a sweep on a GPU is repeated on the CPU, in double precision, and differs by rounding.
+    A run of a sweep on a GPU (experimental: not yet run on one) is repeated on the CPU, in double precision, and
+    differs by rounding.
 
     Parameters
     ----------
