@@ -22,6 +22,9 @@ those spilled included (CUDA 12.9):
     Panda, PD, monitors                    5303    2954    2727    2708
     quadruped, passivity, monitors        25439   15635   15283
 
+Long parts use all 255 registers, so that 256 threads share a multiprocessor. Whether twice as many with parts of 250
+operations are faster for short loops has not been measured.
+
 Pointers to local memory have its address space: loads and stores by a generic address need two registers for it, and
 the hardware must find out which memory it is.
 

@@ -1,6 +1,6 @@
 """Exchange with other libraries: models and states of Pinocchio and MuJoCo, MuJoCo's dynamics as a plant,
-python-control systems, functions for numba code, kernels for GPUs (experimental: not yet run on one), environments of Gymnasium, and networks from ONNX
-files.
+python-control systems, functions for numba code, kernels for GPUs (experimental: not yet run on one), environments of
+Gymnasium, and networks from ONNX files.
 """
 
 from typing import TYPE_CHECKING
