@@ -1,4 +1,4 @@
-"""Write files atomically, and read regular files, archives of arrays and TOML files safely."""
+"""Write files atomically, and read regular files, archives of arrays, TOML files and numbers of text files safely."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import errno
 import glob
 import math
 import os
+import re
 import stat
 import tomllib
 import uuid
@@ -23,6 +24,18 @@ try:
     import fcntl
 except ImportError:  # Windows, where an open file can not be replaced
     fcntl = None
+
+NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE)
+
+
+def decimal(text: str) -> float:
+    """Return the number of an entry of a text file: a decimal, an infinity or nan. Raises ValueError.
+
+    Python's `float` also accepts underscores and digits of other scripts, which other programs do not read.
+    """
+    if not NUMBER.fullmatch(text):
+        raise ValueError(f"no number: {text!r}")
+    return float(text)
 
 
 @contextlib.contextmanager
@@ -146,7 +159,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
         with open(path, "rb") as file:
             if isinstance(archive := np.load(file, allow_pickle=False), np.ndarray):
                 raise ValueError("one array without a name: expected an npz archive")
-            if (size := sum(member.file_size for member in archive.zip.infolist())) > _memory():
+            if (size := sum(member.file_size for member in archive.zip.infolist())) > memory_size():
                 raise ValueError(f"its arrays take {size / 2**30:.3g} GiB, more than this machine's memory")
             arrays = {name: archive[name] for name in archive.files}
     except (OSError, ValueError):
@@ -158,7 +171,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _memory() -> float:
+def memory_size() -> float:
     """Bytes of memory of this machine, infinite where the system does not say."""
     with contextlib.suppress(AttributeError, OSError, ValueError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,5 +1,6 @@
 """Names of robots, bodies and joints are plain text for every terminal, plot, page and C compiler."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -15,6 +16,8 @@ from matplotlib.text import Text
 import geomctrl as gc
 from geomctrl import models
 from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.identification.errors import DataError
+from geomctrl.identification.logs.reading.formats import read_text
 from geomctrl.models.io.urdf_geometry import collision_capsules
 from geomctrl.models.io.writing import save_c_header
 from geomctrl.models.io.xml_text import read_numbers
@@ -155,7 +158,7 @@ def test_numbers_in_all_their_spellings(text):
 
 def test_numbers_elsewhere_in_a_urdf(tmp_path):
     for text in NOT_NUMBERS:
-        with pytest.raises(ValueError, match="no numbers"):
+        with pytest.raises(ValueError, match="no number: "):
             read_numbers(text)
     assert read_numbers("1 -2.5\t3e1\n inf -INF") == [1.0, -2.5, 30.0, np.inf, -np.inf]
     assert read_numbers("") == []
@@ -166,3 +169,30 @@ def test_numbers_elsewhere_in_a_urdf(tmp_path):
     collision = '<collision><geometry><sphere radius="1_0"/></geometry></collision></link><joint'
     with pytest.raises(ModelError, match=r"sphere radius: expected 1 finite number\(s\), got '1_0'"):
         collision_capsules(urdf("arm").replace("</link>\n<joint", collision), models.load_urdf(urdf("arm")))
+
+
+@pytest.mark.parametrize("text", ["1_000", "٣", "１", "0x10", "1e", "1'000"])
+@pytest.mark.parametrize("separator", [",", ";", " "])
+def test_numbers_of_a_table(text, separator, tmp_path):
+    path = tmp_path / "log.csv"
+    rows = ["t q", "0 1", f"1 {text}", "2 3"]
+    path.write_text("\n".join(row.replace(" ", separator) for row in rows), encoding="utf-8")
+    with pytest.raises(DataError, match=f"could not convert string .{text}. to float64 at row 1, column 2"):
+        read_text(path)
+
+
+@pytest.mark.parametrize("value", ["1", "1_000", True, 10**400, "x", None])
+@pytest.mark.parametrize("place", ["gravity", "parameters", "placement", "effort", "parent", "extra"])
+def test_numbers_of_a_model_file(place, value, tmp_path):
+    path = models.save(gc.models.two_link(), tmp_path / "arm.json", extra={})
+    document = json.loads(path.read_text())
+    body = document["bodies"][1]
+    if place in ("gravity", "extra"):
+        document[place] = value
+    elif place in ("parameters", "placement"):
+        body[place] = [value, *body[place][1:]]
+    else:
+        (body["joint"] if place == "effort" else body)[place] = value
+    path.write_text(json.dumps(document))
+    with pytest.raises(ModelError, match=r"arm\.json: "):
+        models.load_extra(path) if place == "extra" else models.load(path)

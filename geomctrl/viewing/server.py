@@ -12,16 +12,17 @@ import functools
 import hmac
 import io
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from geomctrl.arguments import instance
 from geomctrl.errors import ArgumentError
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
+HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?", re.IGNORECASE)  # this machine, by its own names
 MIN_TOKEN = 16  # characters: shorter tokens could be guessed
 
 _starting = threading.Lock()
@@ -95,7 +96,7 @@ def _answer(token: str | None, inner: Callable[[Any, Any], Any] | None, connecti
     if why := _refusal(request.headers):
         return connection.respond(HTTPStatus.FORBIDDEN, f"{why}\n")
     cookie = f"geomctrl_{connection.local_address[1]}"
-    shown = parse_qs(urlsplit(request.path).query).get("token", [])
+    shown = parse_qs(request.path.partition("?")[2]).get("token", [])
     if token is not None and not _is_valid_token(token, [*shown, *_cookies(request.headers, cookie)]):
         return connection.respond(HTTPStatus.FORBIDDEN, "open the address that geomctrl printed, with its token\n")
     response = inner(connection, request) if inner else None
@@ -107,18 +108,11 @@ def _answer(token: str | None, inner: Callable[[Any, Any], Any] | None, connecti
 def _refusal(headers: Any) -> str:
     """Why a request with these headers is refused, or an empty string."""
     hosts, origins = headers.get_all("Host"), headers.get_all("Origin")
-    if len(hosts) != 1 or _host_name(f"//{hosts[0]}") not in LOOPBACK:
-        return f"this page is served to {', '.join(LOOPBACK)} alone"
+    if len(hosts) != 1 or not HOST.fullmatch(hosts[0]):
+        return "this page is served to localhost, 127.0.0.1, ::1 alone"
     if origins not in ([], [f"http://{hosts[0]}"], [f"https://{hosts[0]}"]):  # only browsers send an origin
         return "this page answers no page of another origin"
     return ""
-
-
-def _host_name(address: str) -> str | None:
-    try:
-        return urlsplit(address).hostname
-    except ValueError:
-        return None
 
 
 def _cookies(headers: Any, name: str) -> list[str]:

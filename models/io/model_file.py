@@ -119,18 +119,18 @@ def load_model(path: str | Path) -> Robot:
         joints = tuple(
             Joint(
                 j["kind"],
-                np.array(j["S"], dtype=float).T.copy().reshape(6, -1),
+                _array(j["S"]).T.copy().reshape(6, -1),
                 j["name"],
-                **{key: float(j[key]) for key in LIMITS},
-                **{key: float(j.get(key, default)) for key, default in LATER.items()},
+                **{key: _float(j[key]) for key in LIMITS},
+                **{key: _float(j.get(key, default)) for key, default in LATER.items()},
             )
             for j in (b["joint"] for b in bodies)
         )
-        parents = tuple(int(b["parent"]) for b in bodies)
-        frames = tuple(Frame(f["name"], int(f["body"]), _placement(f["placement"])) for f in document["frames"])
+        parents = tuple(_index(b["parent"]) for b in bodies)
+        frames = tuple(Frame(f["name"], _index(f["body"]), _placement(f["placement"])) for f in document["frames"])
         if any(not -1 <= p < i for i, p in enumerate(parents)) or any(not -1 <= f.body < len(bodies) for f in frames):
             raise ModelError(f"{path}: the parent of a body or frame does not exist")
-        parameters = np.array([b["parameters"] for b in bodies], dtype=float).reshape(len(bodies), 10)
+        parameters = _array([b["parameters"] for b in bodies]).reshape(len(bodies), 10)
         return Robot(
             document["name"],
             tuple(b["name"] for b in bodies),
@@ -138,11 +138,11 @@ def load_model(path: str | Path) -> Robot:
             joints,
             np.array([_placement(b["placement"]) for b in bodies]),
             parameters,
-            np.array(document["gravity"], dtype=float).reshape(3),
+            _array(document["gravity"]).reshape(3),
             frames,
             couplings=tuple(Coupling(**c) for c in document.get("couplings", ())),
         )
-    except (KeyError, TypeError, IndexError, ValueError) as error:
+    except (KeyError, TypeError, IndexError, ValueError, AttributeError, OverflowError) as error:
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"{path}: incomplete or damaged model file: {type(error).__name__} {error}") from None
@@ -175,7 +175,10 @@ def load_extra(path: str | Path) -> dict[str, Any]:
     ...     print(models.load_extra(path))
     {'serial': 'A7'}
     """
-    return _document(path_of("path", path)).get("extra", {})
+    extra = _document(path_of("path", path)).get("extra", {})
+    if not isinstance(extra, dict):
+        raise ModelError(f"path: {path}: 'extra': expected an object, got {shown(extra)}")
+    return extra
 
 
 def file_format(path: str | Path) -> str | None:
@@ -204,12 +207,29 @@ def _keys(x: Any) -> Iterator[Any]:
 
 
 def _number(x):
-    return float(x) if math.isfinite(x) else str(float(x))  # JSON has no infinity; float("inf") reads the text back
+    return float(x) if math.isfinite(x) else str(float(x))  # JSON has no infinity; `_float` reads the text back
+
+
+def _float(x: Any) -> float:
+    if isinstance(x, bool) or not (isinstance(x, (int, float)) or x in ("inf", "-inf", "nan")):
+        raise TypeError(f"expected a number, got {shown(x)}")
+    return float(x)
+
+
+def _index(x: Any) -> int:
+    if type(x) is not int:
+        raise TypeError(f"expected an index, got {shown(x)}")
+    return x
+
+
+def _array(x: Any) -> np.ndarray:
+    """The array of nested lists of numbers; numpy would also accept strings and booleans."""
+    return np.array([_array(y) for y in x] if isinstance(x, list) else _float(x), dtype=float)
 
 
 def _placement(rows):
     T = np.eye(4)
-    T[:3] = np.array(rows, dtype=float).reshape(3, 4)
+    T[:3] = _array(rows).reshape(3, 4)
     if not np.isfinite(T).all():
         raise ArgumentError("placement: expected finite numbers")
     return T

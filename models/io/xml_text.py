@@ -13,8 +13,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from geomctrl.errors import ArgumentError, ModelError
-
-NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE)
+from geomctrl.files import decimal
 
 
 def locate(source: str | Path, package_dirs: Iterable[str | Path] = ()) -> str | Path:
@@ -49,13 +48,9 @@ def declared_encoding(text: bytes) -> str:
 def read_numbers(text: str) -> list[float]:
     """Return the numbers of an XML attribute, separated by white space. Raises ValueError.
 
-    Numbers are XML decimals, as other programs read them, plus infinities and nan in any letter case. Python's `float`
-    also accepts underscores and digits of other scripts, which are typing errors here.
+    Numbers are XML decimals, as other programs read them, plus infinities and nan in any letter case.
     """
-    numbers = re.split(r"[ \t\r\n]+", text.strip(" \t\r\n")) if text.strip(" \t\r\n") else []
-    if not all(map(NUMBER.fullmatch, numbers)):
-        raise ValueError(f"no numbers: {text!r}")
-    return list(map(float, numbers))
+    return [decimal(x) for x in re.split(r"[ \t\r\n]+", text) if x]
 
 
 def number_text(x: Iterable[float]) -> str:

@@ -1,6 +1,8 @@
 """Damaged sweep stores: damage is reported and recomputed, and never read as data."""
 
 import json
+import os
+import pickle
 import re
 import shutil
 import warnings
@@ -13,8 +15,9 @@ import zarr
 from simulation_options import grouped_sweep
 
 import geomctrl as gc
+from geomctrl.control.sweeping import store as stores
 from geomctrl.control.sweeping.sweep import load
-from geomctrl.errors import ArgumentError
+from geomctrl.errors import ArgumentError, SweepError
 
 THREAD = {"executor": ThreadPoolExecutor(1)}
 SPACE = {"x": np.arange(4.0), "word": ["a", "bb"]}
@@ -215,3 +218,152 @@ def test_blocks_that_are_all_blank_are_whole(tmp_path):
         first = gc.sweep(function, SPACE, measure, **grouped_sweep(**options))
         xarray.testing.assert_identical(gc.sweep(function, SPACE, measure, **grouped_sweep(**options)), first)
         xarray.testing.assert_identical(load(store), first)
+
+
+# --- stores of strangers ---------------------------------------------------------------------------------------------
+
+
+def changed(path, change):
+    """Change the JSON document in a file by a function."""
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def test_decoders_that_consolidated_metadata_name_are_not_run(whole, store, tmp_path, monkeypatch):
+    """Zarr accepts metadata of its older format there, whose compressor may be pickle."""
+    monkeypatch.setattr("numcodecs.pickles.ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # consolidated metadata are not part of the format yet
+        zarr.consolidate_metadata(store)
+    executed = tmp_path / "executed"
+
+    class Attack:
+        def __reduce__(self):
+            return os.mkdir, (str(executed),)
+
+    array = {"zarr_format": 2, "node_type": "array", "shape": [8], "chunks": [8], "dtype": "|O", "fill_value": ""}
+    array |= {"order": "C", "compressor": {"id": "pickle", "protocol": 5}, "filters": [{"id": "vlen-utf8"}]}
+    changed(store / "zarr.json", lambda x: x["consolidated_metadata"]["metadata"].update(size=array))
+    (store / "size" / "0").write_bytes(pickle.dumps(Attack()))
+    assert zarr.open_group(store)["size"].metadata.zarr_format == 2  # what the attack relies on
+    xarray.testing.assert_identical(load(store), whole[1])
+    xarray.testing.assert_identical(swept(store), whole[1])
+    assert not executed.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+@pytest.mark.parametrize("place", ["zarr.json", "both/c/0/0", "done/zarr.json"])
+@pytest.mark.parametrize("plant", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "link"])
+def test_special_files_are_refused_and_not_opened(store, place, plant):
+    (store / place).unlink()
+    plant(store / place)
+    for act in (load, swept):
+        with pytest.raises(ArgumentError, match=re.escape(f"{store}' has '{store / place}', a link, pipe or device")):
+            act(store)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+def test_a_store_that_is_no_folder_is_refused(tmp_path):
+    plants = os.mkfifo, lambda path: path.write_text("x"), lambda path: path.symlink_to(tmp_path / "nowhere")
+    for k, plant in enumerate(plants):
+        plant(tmp_path / f"{k}.zarr")
+        for act in (load, swept):
+            with pytest.raises(ArgumentError, match=f"store: expected a sweep's store, got '{tmp_path}/{k}.zarr'"):
+                act(tmp_path / f"{k}.zarr")
+
+
+@pytest.mark.quick(3)
+@pytest.mark.parametrize("content", ["null", "1", "[]", "[" * 100_000, '{"a":' * 100_000, '{"zarr_format": 4}'])
+def test_a_description_that_is_none_is_refused(store, content):
+    (store / "zarr.json").write_text(content)
+    for act in (load, swept):
+        with pytest.raises(ArgumentError, match="expected a sweep's store, got"):
+            act(store)
+
+
+@pytest.mark.quick(4)
+@pytest.mark.parametrize("change", [{"runs": 10**13}, {"sizes": {"x": 4, "y": 10**13}}, {"block": 0}, {"block": "x"},
+                                    {"parameters": [1]}, {"measures": {"size": 3}},
+                                    {"identity": {"x": 3}}, {"identity": None}])  # fmt: skip
+def test_a_record_with_a_right_digest_may_still_be_wrong(whole, store, change):
+    def forged(content):
+        attributes = content["attributes"]
+        attributes["sweep"] |= change
+        attributes["checksum"][""] = stores._record_digest(attributes["sweep"])
+
+    changed(store / "zarr.json", forged)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        with pytest.raises(ArgumentError, match=f"{store}' is damaged: (its description|the parameter 'x')"):
+            load(store)
+        with pytest.raises(ArgumentError, match=f"{store}' is damaged: its description; give another folder"):
+            swept(store)
+
+
+def test_shapes_and_chunks_of_damaged_descriptions_take_no_memory(whole, store):
+    changed(store / "both" / "zarr.json", lambda x: x.update(shape=[8, 10**10]))
+    changed(store / "checksum" / "zarr.json", lambda x: x["chunk_grid"]["configuration"].update(chunk_shape=[0, 0]))
+    with pytest.warns(RuntimeWarning, match="is damaged: block 0"):
+        xarray.testing.assert_identical(swept(store), whole[1])
+
+
+def test_units_come_from_the_record_alone(tmp_path):
+    space, store = {"x": ("s", [1.0, 2.0], {"units": "N m", "range": np.array([0, 1])})}, tmp_path / "s.zarr"
+
+    def one(point):
+        return make({"x": point["x"], "word": "a"})
+
+    table = gc.sweep(one, space, MEASURES, 0.004, 1e-3, **grouped_sweep(store=store, **THREAD))
+    assert table["x"].attrs == {"units": "N m", "range": [0, 1]}
+    changed(store / "x" / "zarr.json", lambda x: x["attributes"].update(units="N k"))
+    xarray.testing.assert_identical(load(store), table)
+
+
+def test_a_store_that_is_removed_while_the_sweep_runs(tmp_path):
+    store = tmp_path / "s.zarr"
+
+    def remover(run):
+        shutil.rmtree(store, ignore_errors=True)
+        return 0.0
+
+    with pytest.raises(SweepError, match=f"store: '{store}': .* of 8 runs that were computed are not there any more"):
+        gc.sweep(make, SPACE, {"m": remover}, 0.004, 1e-3, **grouped_sweep(block=2, store=store, **THREAD))
+
+
+# --- names and text --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["checksum", "done", "zarr.json", "a\x00", "\ud800", "a\nb"])
+def test_names_that_a_store_can_not_have(name):
+    with pytest.raises(ArgumentError, match="space: "):
+        gc.sweep(make, {name: [1.0]}, MEASURES, 0.004, 1e-3)
+    if name.isidentifier():
+        with pytest.raises(ArgumentError, match="is a reserved name"):
+            gc.sweep(make, SPACE, {name: len}, 0.004, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (["\ud800", "b"], "lone surrogates"),
+        (np.array([1, 2], np.longdouble), "expected numbers"),
+        (("s", [1.0], {"units": object()}), "attributes that JSON can represent"),
+        (("s", [1.0], {1: 2}), "attributes that JSON can represent"),
+    ],
+)
+def test_values_that_a_store_can_not_hold(entry, message):
+    with pytest.raises(ArgumentError, match=f"space: 'x': .*{message}"):
+        gc.sweep(make, {"x": entry}, MEASURES, 0.004, 1e-3)
+
+
+def test_other_byte_orders_and_text_that_utf8_lacks(tmp_path):
+    def failing(point):
+        raise ValueError("file \udcff")
+
+    space, store = {"x": np.array([1.0, 2.0], ">f8")}, tmp_path / "b.zip"  # a folder, whatever its suffix
+    options = grouped_sweep(store=store, **THREAD)
+    with pytest.warns(UserWarning, match="no point has a run"):
+        first = gc.sweep(failing, space, MEASURES, 0.004, 1e-3, **options)
+    assert first["reason"].values.tolist() == [r"make: ValueError: file \udcff"] * 2
+    xarray.testing.assert_identical(load(store), first)

@@ -80,7 +80,11 @@ def test_pages_of_other_origins_are_refused(port, origin):
         assert websocket(port, origin=origin) == 403
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "localhost.evil.example", "10.0.0.1", "[", ""])
+HOSTS = ["evil.example", "evil.example:8080", "localhost.evil.example", "10.0.0.1", "[", "", "evil@localhost",
+         "localhost/evil", "localhost:1:2"]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", HOSTS)
 def test_names_that_were_rebound_to_this_machine_are_refused(port, host):
     assert get(port, Host=host, Origin=f"http://{host}")[0] == 403
     assert get(port, Host=host)[0] == 403
@@ -98,7 +102,7 @@ def test_a_token_is_asked_for_once_and_kept_in_a_cookie(secret):
     host = f"localhost:{port}"
     own = f"http://{host}"
     assert secret.address == f"{own}/?token={TOKEN}"
-    for path in ("/", "/?token=", f"/?token={TOKEN[:-1]}", f"/?token={TOKEN}x", "/?token=%ff%00", f"/{TOKEN}"):
+    for path in ("/", "/?token=", f"/?token={TOKEN[:-1]}", f"/?token={TOKEN}x", "/?token=%ff%00", f"/{TOKEN}", "//[x"):
         status, headers, content = get(port, path, Host=host)
         assert status == 403
         assert "Set-Cookie" not in headers

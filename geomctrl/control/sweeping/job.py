@@ -98,7 +98,8 @@ def _columns(first: int, outcomes: list[Outcome], measures: Iterable[str]) -> Co
     columns: Columns = {
         "success": np.array([x.success for x in outcomes]),
         "t_reached": np.array([x.t for x in outcomes], float),
-        "reason": np.array([x.reason for x in outcomes], object),
+        # messages of exceptions may contain lone surrogates, of names of files for example, which no file can hold
+        "reason": np.array([x.reason.encode(errors="backslashreplace").decode() for x in outcomes], object),
     }
     for name in measures:
         values = {k: _numbers(name, first + k, x.values[name]) for k, x in enumerate(outcomes) if name in x.values}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,8 +14,10 @@ import numpy as np
 
 from geomctrl.arguments import has_attributes, shown
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.checks import check_text
 
 KINDS = "fiubU"  # numpy kinds: numbers, booleans, text
+UNWRITABLE_IN_UTF8 = re.compile("[\ud800-\udfff]")
 
 
 class Point(Mapping[str, Any]):
@@ -113,8 +117,9 @@ def checked_space(space: Any) -> Space:
 
 
 def _name(name: Hashable) -> str:
-    if not isinstance(name, str) or not name or "/" in name or name.startswith("."):
+    if not isinstance(name, str) or not name or "/" in name or name.startswith(".") or name == "zarr.json":
         raise ArgumentError(f"space: expected names that are text, without '/', got {name!r}")
+    check_text("space", name)
     return name
 
 
@@ -142,7 +147,17 @@ def _parameter(name: Hashable, dims: Any, values: Any, attrs: Any) -> Parameter:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         where = tuple(np.argwhere(~np.isfinite(values))[0].tolist())
         raise ArgumentError(f"space: {name!r}: expected finite numbers, got {values[where]} at index {list(where)}")
-    return Parameter(dims, values, dict(attrs))
+    return Parameter(dims, values.astype(values.dtype.newbyteorder("="), copy=False), _attributes(name, attrs))
+
+
+def _attributes(name: Hashable, attrs: Any) -> dict[str, Any]:
+    """Attributes of a parameter, with the arrays and numbers of numpy as lists and Python's numbers."""
+    try:
+        if keys := [key for key in attrs if not isinstance(key, str)]:
+            raise TypeError(f"the key {shown(keys[0])} is no string")
+        return json.loads(json.dumps(dict(attrs), default=lambda x: x.tolist()))
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise ArgumentError(f"space: {name!r}: expected attributes that JSON can represent: {error}") from None
 
 
 def _array(name: Hashable, values: Any) -> np.ndarray:
@@ -152,9 +167,11 @@ def _array(name: Hashable, values: Any) -> np.ndarray:
         raise ArgumentError(f"space: {name!r}: expected values of one length, got {shown(values)}") from None
     if array.dtype.kind in "OT" and all(isinstance(x, str) for x in array.flat):
         array = array.astype(str)
-    if array.dtype.kind not in KINDS:
+    if array.dtype.kind not in KINDS or (array.dtype.itemsize > 8 and array.dtype.kind == "f"):
         raise ArgumentError(f"space: {name!r}: expected numbers, strings or booleans, got {shown(values)}")
     listed = array.dtype.kind == "U" and not isinstance(values, (str, np.ndarray))
     if listed and not all(isinstance(x, str) for x in np.asarray(values, dtype=object).flat):  # numpy converts numbers
         raise ArgumentError(f"space: {name!r}: expected values of one kind, got {shown(values)}")
+    if array.dtype.kind == "U" and any(UNWRITABLE_IN_UTF8.search(x) for x in array.flat):
+        raise ArgumentError(f"space: {name!r}: expected text, got lone surrogates: {shown(values)}")
     return array

@@ -4,6 +4,9 @@ A store is a Zarr group that xarray can open. Parameters, measures and the ends 
 "run", with one block per chunk. `checksum` contains a digest of each block of each column; blocks with right digests
 are valid. `done` is written last and marks complete blocks. A marked block with wrong digests has changed on disk, and
 a warning lists it; without the mark, its process was killed. The attribute "sweep" identifies the sweep.
+
+A store may come from a stranger. Its links and special files are not opened. Of its metadata only those in place are
+read, since consolidated ones could name a decoder that executes code. Whatever else is wrong is an ArgumentError.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.errors import ArgumentError, GeomctrlError, SweepError
+from geomctrl.files import memory_size
 
 from .job import Columns, needed_for
 from .space import Parameter, Space
@@ -33,9 +37,10 @@ except ImportError:  # Windows: two sweeps on one store are not detected
 
 FIXED_COLUMNS = "success", "t_reached", "reason"  # columns of every block
 RUN = "run"  # dimension of the columns
-FORMAT = 2
+FORMAT = 3
 CHECKSUMS = "checksum"  # array of digests (blocks, columns), and attribute with those of parameters and the record
 RECORD = ""  # name of the record among them
+RESERVED = *FIXED_COLUMNS, RUN, "done", CHECKSUMS  # neither parameters nor measures have these names
 MAX_NAMED = 5  # damaged blocks listed in a warning
 DIGEST = "#"  # prefix of digests in the identity of a record; all other entries are text
 Record = dict[str, Any]  # JSON description of a sweep: see `sweep.record_of`
@@ -77,14 +82,9 @@ class Memory:
         """Which rows are valid (n,)."""
         return self.arrays["done"][:] if "done" in self.arrays else np.zeros(self.n, bool)
 
-    def columns(self) -> Columns:
-        """All columns; rows that are not valid are blank."""
-        columns = {name: array[:] for name, array in self.arrays.items()}
-        columns = {name: x.astype(object) if x.dtype.kind in "TU" else x for name, x in columns.items()}
-        missing = ~self.done()
-        for column in columns.values():
-            column[missing] = _blank(column)
-        return columns
+    def columns(self) -> tuple[np.ndarray, Columns]:
+        """Which rows are valid (n,), and all columns; rows that are not valid are blank."""
+        return self.done(), {name: array[:] for name, array in self.arrays.items()}
 
 
 class Disk(Memory):
@@ -96,9 +96,9 @@ class Disk(Memory):
         self.names = [*FIXED_COLUMNS, *record["measures"]]  # second axis of the checksums
         self.digests = -(-self.n // self.block), len(self.names)  # shape of the checksums
         dtypes = dict.fromkeys(self.names) | {"done": bool}
-        arrays = {name: _array_of(group, name, (self.n,), dtype) for name, dtype in dtypes.items()}
+        arrays = {name: _array_of(group, name, (self.n,), self.block, dtype) for name, dtype in dtypes.items()}
         self.arrays = {name: x for name, x in arrays.items() if x is not None}
-        self.checksums = _array_of(group, CHECKSUMS, self.digests, np.uint64)
+        self.checksums = _array_of(group, CHECKSUMS, self.digests, 1, np.uint64)
 
     def create(self, name: str, like: np.ndarray) -> Any:
         measure = self.record["measures"].get(name, {"dims": [], "attrs": {}})
@@ -116,7 +116,9 @@ class Disk(Memory):
                 digest(name, first, columns[name]) if name in columns else 0 for name in self.names
             ]
             super().write(first, columns)
-        except OSError as error:
+        except GeomctrlError:
+            raise
+        except (OSError, ValueError) as error:  # ValueError: a file where Zarr expects a folder
             raise SweepError(
                 f"store: the block from run {first} on could not be written: {error}; the blocks before it are kept"
             ) from error
@@ -133,11 +135,11 @@ class Disk(Memory):
                 self.arrays["done"][:] = done
         return (np.flatnonzero(~done[::block]) * block).tolist()
 
-    def columns(self) -> Columns:
+    def columns(self) -> tuple[np.ndarray, Columns]:
         done, columns = self._checked()
         for column in columns.values():
             column[~done] = _blank(column)
-        return columns
+        return done, columns
 
     def _checked(self) -> tuple[np.ndarray, Columns]:
         """Valid rows, and all columns; warns of damaged blocks.
@@ -203,11 +205,13 @@ def _shown_block(first: int, n: int, block: int, names: list[str]) -> str:
     return f"block {first // block} (runs {first} to {min(first + block, n) - 1}) of {', '.join(names)}"
 
 
-def _array_of(group: Any, name: str, shape: tuple, dtype: Any = None) -> Any:
+def _array_of(group: Any, name: str, shape: tuple, block: int, dtype: Any = None) -> Any:
     """An array of a group, or None if it is missing, or its description is damaged: its shape begins with `shape`."""
     try:
         array = group[name]
         fits = array.dtype.kind in "biufTUO" and array.shape[: len(shape)] == shape and dtype in (None, array.dtype)
+        chunks = min(block, *shape[:1]), *array.shape[1:]
+        fits = fits and array.chunks == chunks and array.nbytes < memory_size()
     except Exception:  # a truncated JSON file may raise anything
         return None
     return array if fits else None
@@ -229,56 +233,62 @@ def opened(path: str | os.PathLike, record: Record, space: Space) -> Iterator[Di
     another process uses it.
     """
     path = Path(path)
-    if not path.exists():
+    if not (path.exists() or path.is_symlink()):
         _create(path, record, space)
     with _alone(path):
         group, there = _read(path, "r+")
-        attributes, columns, damaged = _attributes(record, space), space.rows(0, len(space)), []
-        if not _is_whole(group):
-            ours = _digests(group)[RECORD] == attributes[CHECKSUMS][RECORD] or json.dumps(there) == json.dumps(record)
-            if not ours:
+        if json.dumps(there) != json.dumps(record):
+            if _is_whole(group, there) and (different := differences(there["identity"], record["identity"])):
+                raise ArgumentError(f"store: {os.fspath(path)!r} has another sweep: {'; '.join(different)}")
+            if _digests(group).get(RECORD) != _record_digest(record):
                 raise ArgumentError(f"store: {os.fspath(path)!r} is damaged: its description; give another folder")
-            there, damaged = record, ["its description"]
-        different = differences(there["identity"], record["identity"])
-        if different:
-            raise ArgumentError(f"store: {os.fspath(path)!r} has another sweep: {'; '.join(different)}")
-        parameters = [name for name in columns if _parameter(group, name) is None]
-        if damaged + parameters:
-            listed = ", ".join(damaged + parameters)
-            warnings.warn(f"store: {os.fspath(path)!r} is damaged: {listed}, written again", RuntimeWarning, 4)
-            group.attrs.update(attributes)
+        _repair(path, group, record, space)
+        yield Disk(group, record)
+
+
+def _repair(path: Path, group: Any, record: Record, space: Space) -> None:
+    """Write a damaged record and damaged parameters again, with a warning."""
+    attributes, columns = _attributes(record, space), space.rows(0, len(space))
+    parameters = [name for name in columns if _parameter(group, name, len(space)) is None]
+    damaged = ([] if _is_whole(group, record) else ["its description"]) + parameters
+    if not damaged:
+        return
+    warnings.warn(
+        f"store: {os.fspath(path)!r} is damaged: {', '.join(damaged)}, written again", RuntimeWarning, stacklevel=5
+    )
+    try:
+        group.attrs.update(attributes)
         for name in parameters:
             _write_parameter(group, space, name, columns[name])
-        yield Disk(group, there)
+    except (OSError, ValueError) as error:
+        raise SweepError(f"store: {os.fspath(path)!r} could not be written: {error}") from error
 
 
 def read(path: str | os.PathLike) -> tuple[Record, Space, Columns]:
-    """The contents of a store, complete or not. Raises ArgumentError if there is no store."""
+    """The contents of a store, complete or not. Raises ArgumentError if there is no store, and anything for a record
+    that was forged.
+    """
     group, record = _read(Path(path), "r")
-    if not _is_whole(group):
-        raise ArgumentError(
-            f"store: {os.fspath(path)!r} is damaged: its description; the same sweep, started again, writes it again"
-        )
-    shape, parameters = tuple(record["sizes"].values()), {}
-    for name, dims in record["parameters"].items():
-        values = _parameter(group, name)
+    damaged, again = f"store: {os.fspath(path)!r} is damaged", "the same sweep, started again, writes it again"
+    if not _is_whole(group, record):
+        raise ArgumentError(f"{damaged}: its description; {again}")
+    parameters = {}
+    for name, (dims, attrs) in record["parameters"].items():
+        values = _parameter(group, name, record["runs"])
         if values is None:
-            raise ArgumentError(
-                f"store: {os.fspath(path)!r} is damaged: the parameter {name!r}; the same sweep,"
-                " started again, writes it again"
-            )
+            raise ArgumentError(f"{damaged}: the parameter {name!r}; {again}")
         values = np.array(values.tolist()) if values.dtype.kind in "TO" else values
         own = tuple(slice(None) if dim in dims else 0 for dim in record["sizes"])
         order = [dim for dim in record["sizes"] if dim in dims]
-        values = values.reshape(shape)[own].transpose([order.index(dim) for dim in dims])
-        parameters[name] = Parameter(tuple(dims), values, dict(group[name].attrs))
-    return record, Space(record["sizes"], parameters), Disk(group, record).columns()
+        values = values.reshape(*record["sizes"].values())[own].transpose([order.index(dim) for dim in dims])
+        parameters[name] = Parameter(tuple(dims), values, dict(attrs))
+    return record, Space(record["sizes"], parameters), Disk(group, record).columns()[1]
 
 
-def _parameter(group: Any, name: str) -> np.ndarray | None:
-    """The values of a parameter, or None if they have changed on disk."""
+def _parameter(group: Any, name: str, n: int) -> np.ndarray | None:
+    """The n values of a parameter, or None if they have changed on disk."""
     with contextlib.suppress(Exception):  # decoders of chunks may raise anything
-        values = group[name][:]
+        values = _array_of(group, name, (n,), n)[:]
         return values if _digests(group)[name] == digest(name, 0, values) else None
     return None
 
@@ -298,10 +308,15 @@ def _digests(group: Any) -> dict[str, int]:
     return digests if isinstance(digests, dict) else {}
 
 
-def _is_whole(group: Any) -> bool:
-    """Whether the record is that of its digest. Stores of earlier versions have none."""
-    right = _record_digest(group.attrs["sweep"])
-    return _digests(group).get(RECORD, right) == right
+def _is_whole(group: Any, record: Record) -> bool:
+    """Whether the record in the store is this one, and has its digest."""
+    text, identity = json.dumps(record), record.get("identity")
+    return (
+        json.dumps(group.attrs["sweep"]) == text
+        and _digests(group).get(RECORD) == _record_digest(record)
+        and isinstance(identity, dict)
+        and all(isinstance(x, str) for x in identity.values())
+    )
 
 
 def differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
@@ -327,7 +342,8 @@ def _create(path: Path, record: Record, space: Space) -> None:
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        group = zarr.create_group(temporary, attributes=_attributes(record, space))
+        folder = zarr.storage.LocalStore(temporary)  # a path that ends in ".zip" would be another kind of store
+        group = zarr.create_group(folder, attributes=_attributes(record, space))
         for name, column in space.rows(0, len(space)).items():
             _write_parameter(group, space, name, column)
         with contextlib.suppress(FileExistsError, NotADirectoryError):  # another process was faster: open its store
@@ -365,19 +381,42 @@ def _blank(like: np.ndarray) -> Any:
 def _read(path: Path, mode: Any) -> tuple[Any, Record]:
     with needed_for("store"):
         import zarr
+    where = f"store: {os.fspath(path)!r}"
     try:
-        group = zarr.open_group(path, mode=mode)
+        if special := _special_file(path):
+            raise ArgumentError(f"{where} has {special}, a link, pipe or device: remove it")
+        folder = zarr.storage.LocalStore(path, read_only=mode == "r")
+        group = zarr.open_group(folder, mode=mode, use_consolidated=False)
         record: Any = group.attrs.get("sweep")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ArgumentError(f"store: expected a sweep's store, got {os.fspath(path)!r}: {error}") from error
+    except GeomctrlError:
+        raise
+    except Exception as error:  # Zarr's reader of JSON may raise anything
+        message = f"{type(error).__name__}: {error!s:.200}"
+        raise ArgumentError(f"store: expected a sweep's store, got {os.fspath(path)!r}: {message}") from error
     if group.metadata.zarr_format != 3:
         raise ArgumentError(
-            f"store: {os.fspath(path)!r} is in Zarr's format {group.metadata.zarr_format}, sweeps are kept in"
-            " format 3: give another folder"
+            f"{where} is in Zarr's format {group.metadata.zarr_format}, sweeps are kept in format 3:"
+            " give another folder"
         )
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
+    if not isinstance(record, dict) or "format" not in record:
         raise ArgumentError(f"store: expected a sweep's store, got {os.fspath(path)!r}, which is something else")
+    if record["format"] != FORMAT:
+        raise ArgumentError(
+            f"{where} is in version {record['format']!r} of the sweeps' format, expected {FORMAT}: give another folder"
+        )
     return group, record
+
+
+def _special_file(folder: str | os.PathLike) -> str:
+    """A link, pipe or device in a folder, whose reading may never end, or an empty string. Raises OSError."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if special := _special_file(entry.path):
+                    return special
+            elif not entry.is_file(follow_symlinks=False):
+                return repr(entry.path)
+    return ""
 
 
 @contextlib.contextmanager
@@ -386,7 +425,11 @@ def _alone(path: Path) -> Iterator[None]:
     if fcntl is None:
         yield
         return
-    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)  # opening a pipe would wait for a writer
+    except OSError as error:
+        reason = error.strerror or error
+        raise ArgumentError(f"store: expected a sweep's store, got {os.fspath(path)!r}: {reason}") from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

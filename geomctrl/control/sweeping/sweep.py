@@ -20,7 +20,7 @@ from geomctrl.control.monitors.chosen import monitor_list
 from geomctrl.control.options import SimulationOptions
 from geomctrl.control.progress import counted
 from geomctrl.control.run import Run
-from geomctrl.errors import ArgumentError
+from geomctrl.errors import ArgumentError, GeomctrlError, SweepError
 from geomctrl.integrators.step_control import Adaptive
 from geomctrl.motion.trajectory import step_count
 from geomctrl.other_names import OF_SWEEP, named_arguments
@@ -29,7 +29,7 @@ from .executors import SweepExecution, computed
 from .fingerprint import fingerprint, versions
 from .job import Columns, Job, case_of, needed_for
 from .space import Point, Space, checked_space
-from .store import DIGEST, FORMAT, Memory, Record, axes, differences, opened, read
+from .store import DIGEST, FORMAT, RESERVED, Memory, Record, axes, differences, opened, read
 
 Measures = Mapping[str, Callable[[Run], Any]] | Iterable[Callable[[Run], Any]]
 MIN_BLOCK, MAX_BLOCK, TARGET_BLOCKS = 8, 256, 64  # runs per block; blocks of a sweep of medium size
@@ -124,7 +124,7 @@ def sweep(
     space, measures = checked_space(space), checked_measures(measures)
     function("make", make, "of a point", 1)
     for name in (*space.sizes, *space.parameters):
-        if name in measures or name in (*ENDS, "done"):
+        if name in measures or name in RESERVED:
             raise ArgumentError(f"space: {name!r} occurs twice: in the space and in the results")
     instance("execution", execution, SweepExecution, "gc.SweepExecution")
     store = None if store is None else path_of("store", store)
@@ -144,7 +144,13 @@ def sweep(
             for first, columns in answers:
                 kept.write(first, columns)
                 report(len(columns["success"]))
-        return _warned(table(record, space, kept.columns()))
+        done, columns = kept.columns()
+    if not done.all():
+        raise SweepError(
+            f"store: {os.fspath(store or '')!r}: {int((~done).sum())} of {n} runs that were computed are not there any"
+            " more: something else changes the store; start the sweep again"
+        )
+    return _warned(table(record, space, columns))
 
 
 def _warned(results: Any) -> Any:
@@ -158,7 +164,13 @@ def _warned(results: Any) -> Any:
 
 def load(store: str | os.PathLike) -> Any:
     """Load the result of a `sweep` from its store; runs that are still missing are nan."""
-    return table(*read(store))
+    try:
+        return table(*read(store))
+    except GeomctrlError:
+        raise
+    except Exception as error:  # a stranger's record, whose digest may be right, may contain anything
+        reason = f"{type(error).__name__}: {error!s:.200}"
+        raise ArgumentError(f"store: {os.fspath(store)!r} is damaged: its description: {reason}") from error
 
 
 def table(record: Record, space: Space, columns: Columns) -> Any:
@@ -268,7 +280,7 @@ def checked_measures(measures: Measures) -> dict[str, Callable[[Run], Any]]:
             )
         if sum(name == other for other, _ in pairs) > 1:
             raise ArgumentError(f"measures: {name!r} occurs twice; pass a dict with distinct names")
-        if name in (*ENDS, "done"):
+        if name in RESERVED:
             raise ArgumentError(f"measures: {name!r} is a reserved name of the results")
     if not pairs:
         raise ArgumentError("measures: expected at least one function of a Run, got none")
@@ -367,7 +379,7 @@ def record_of(job: Job, space: Space, block: int) -> Record:
         "block": block,
         "runs": len(space),
         "sizes": space.sizes,
-        "parameters": {name: list(parameter.dims) for name, parameter in space.parameters.items()},
+        "parameters": {name: [list(x.dims), x.attrs] for name, x in space.parameters.items()},
         "measures": {name: _description(measure, space) for name, measure in job.measures.items()},
     }
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.files import read_arrays
+from geomctrl.files import decimal, read_arrays
 from geomctrl.identification.errors import DataError
 
 from . import ros
@@ -74,7 +74,7 @@ def _text_numbers(label: str, path: Path, skip: int, delimiter: str | None) -> t
 
     def number(cell: str) -> float:
         marks.update(mark for mark in ",." if mark in cell)
-        return float(cell.strip().replace(",", ".") or "nan")
+        return decimal(cell.strip(" \t").replace(",", ".") or "nan")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # "input contained no data", which the caller reports
@@ -94,7 +94,7 @@ def _is_numeric(line: str) -> bool:
     """Whether a line of a table begins with a number."""
     cells = line.replace(",", " ").replace(";", " ").split()
     try:
-        return bool(cells) and np.isfinite(float(cells[0].strip('"')))
+        return bool(cells) and np.isfinite(decimal(cells[0].strip('"')))
     except ValueError:
         return False
 
