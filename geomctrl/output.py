@@ -1,15 +1,26 @@
-"""Standard output: whether it can animate, and consoles for plain text."""
+"""Standard output: whether it can animate, consoles for plain text, and text without control characters."""
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+# would end a line, move the cursor, or reorder the text around it (U+202E), in a terminal, a page or C code
+UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """Return the text of a file with escape sequences of Python in place of control characters, except line ends and
+    tabs: terminals execute some of them.
+    """
+    return UNWRITABLE.sub(lambda x: x[0] if x[0] in "\n\t" else x[0].encode("unicode_escape").decode(), text)
 
 
 def moves() -> bool:
@@ -38,10 +49,14 @@ def transcript(width: int = 110) -> tuple[Console, Callable[[], str]]:
 
 
 def plain_console(**options: Any) -> Console:
-    """Return a console that prints strings unchanged: names of joints and files may look like rich's markup or emoji.
+    """Return a console that prints strings as they are: names of joints and files may look like rich's markup or emoji.
 
-    Colours are passed as styles or as `rich.text.Text`.
+    Control characters in them become visible. Colours are passed as styles or as `rich.text.Text`.
     """
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False, **options)
+    class PlainConsole(Console):
+        def render_str(self, text: str, **kwargs: Any) -> Any:
+            return super().render_str(printable(text), **kwargs)
+
+    return PlainConsole(highlight=False, markup=False, emoji=False, **options)

@@ -123,6 +123,23 @@ def test_control_characters_are_refused_wherever_names_come_in(name):
         gc.Robot.build([gc.Body("b", None, gc.Joint.revolute((0, 0, 1)), None, inertia)], name=name)
 
 
+def test_control_characters_of_files_do_not_reach_terminals(tmp_path):
+    np.savez(tmp_path / "log.npz", **{"\x1b[31mred\x9b\u202e": np.zeros(3)})
+    said = run("identify", tmp_path / "log.npz", "--robot", "two_link", status=2).output
+    assert r"there are \x1b[31mred\x9b\u202e" in said
+    law = gc.controllers.PDGravity(gc.models.two_link(), np.zeros(2))
+    path = gc.simulate(law.robot, law, np.zeros(2), np.zeros(2), 0.01, 1e-2).save(tmp_path / "run.npz")
+    arrays = dict(np.load(path))
+    about = json.loads(str(arrays["about"]))
+    about["reason"] = "\x1b]0;title\x07\tends"
+    about["monitors"] = {f"\x1b[31m{name}": ["\x9b", *x[1:]] for name, x in about["monitors"].items()}
+    renamed = {name.replace("monitor/", "monitor/\x1b[31m"): x for name, x in arrays.items()}
+    np.savez(path, **renamed | {"about": np.array(json.dumps(about))})
+    loaded = gc.Run.load(path)
+    assert loaded.reason == "\\x1b]0;title\\x07\tends"
+    assert not re.search("[\x1b\x9b\x07]", loaded.summary() + str(loaded) + loaded._repr_html_())
+
+
 def test_errors_of_mujoco_quote_no_control_characters():
     pytest.importorskip("mujoco")
     bad = "<mujoco><worldbody><body><joint type='x\u202e\x9b1m'/></body></worldbody></mujoco>"

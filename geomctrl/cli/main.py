@@ -18,7 +18,7 @@ from rich.text import Text
 
 from geomctrl import __version__
 from geomctrl.errors import GeomctrlError
-from geomctrl.output import plain_console
+from geomctrl.output import plain_console, printable
 
 from .setup_file import read_setup
 from .terminal import ERROR, Stdout, command_line, print_error
@@ -51,7 +51,7 @@ app = App(
     config=read_setup,
     result_action="return_int_as_exit_code_else_zero",
     error_console=plain_console(stderr=True, soft_wrap=True),
-    error_formatter=lambda error: Text(f"geomctrl: {error}", "red"),
+    error_formatter=lambda error: Text(printable(f"geomctrl: {error}"), "red"),
 )
 app.register_install_completion_command(help="Install completion of commands and options for bash, zsh or fish.")
 for _order, _name in enumerate(COMMANDS):

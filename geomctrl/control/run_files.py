@@ -12,6 +12,7 @@ import numpy as np
 from geomctrl.arguments import path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.files import read_arrays, whole
+from geomctrl.output import printable
 
 from .contracts import Desired
 from .monitors import HELD, UNRESOLVED, VIOLATED, Finding
@@ -68,7 +69,9 @@ def arguments_of(data: dict[str, np.ndarray], plant: Any) -> tuple[Any, ...]:
         if x.dtype.kind not in "fiub" or x.shape[:1] != data["t"].shape:
             raise ValueError(f"{name}: expected {data['t'].shape} rows of numbers, got {x.dtype} of shape {x.shape}")
     monitors = {
-        k: MonitorResult(k, description, limit, data[f"monitor/{k}"], worst, t, _finding(finding))
+        printable(k): MonitorResult(
+            printable(k), printable(description), limit, data[f"monitor/{k}"], worst, t, _finding(finding)
+        )
         for k, (description, limit, worst, t, finding) in about["monitors"].items()
     }
     samples = Samples(
@@ -83,8 +86,10 @@ def arguments_of(data: dict[str, np.ndarray], plant: Any) -> tuple[Any, ...]:
         signals={k.removeprefix("signal/"): x for k, x in data.items() if k.startswith("signal/")},
         measured={k.removeprefix("measured/"): x for k, x in data.items() if k.startswith("measured/")},
     )
-    compared = None if about["compared"] is None else ComparisonResult(*about["compared"])
-    ending = str(about["reason"]), bool(about["success"]), int(about["steps"]), float(about["wall_time"])
+    compared = about["compared"] and ComparisonResult(
+        *(printable(x) if isinstance(x, str) else x for x in about["compared"])
+    )
+    ending = printable(about["reason"]), bool(about["success"]), int(about["steps"]), float(about["wall_time"])
     return samples, monitors, *ending, plant, None, compared
 
 
@@ -93,7 +98,7 @@ def _finding(saved: list | None) -> Finding | None:
     if saved is None:
         return None
     verdict, reason, advice, dt = saved
-    finding = Finding(str(verdict), str(reason), str(advice), float(dt))
+    finding = Finding(str(verdict), printable(reason), printable(advice), float(dt))
     if finding.verdict not in (HELD, UNRESOLVED, VIOLATED):
         raise ValueError(f"verdict: expected {HELD}, {UNRESOLVED} or {VIOLATED}, got {shown(finding.verdict)}")
     return finding

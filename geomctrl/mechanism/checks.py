@@ -5,7 +5,6 @@ Kernels use the validated fields as indices without further checks.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,12 +13,10 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, count, exactly, listed, require_rotation, rotation_residual, shown, vector
 from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.output import UNWRITABLE
 
 from .joint import Joint
 from .origin import WORLD, Frame
-
-# would end a line, or reorder the text around it (U+202E), in a terminal, a page or C code
-UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def check_name(label: str, name: object) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.origin import Shape
+from geomctrl.output import printable
 
 from .shapes import Mesh, capsules, reach
 
@@ -40,7 +41,7 @@ def meshes(robot: Mechanism) -> list[Mesh]:
     if missing:
         more = f" and {len(missing) - MAX_LISTED_FILES} more" if len(missing) > MAX_LISTED_FILES else ""
         instead = "capsules" if not drawn else "capsules where nothing else is left of a body"
-        files = ", ".join(missing[:MAX_LISTED_FILES]) + more
+        files = printable(", ".join(missing[:MAX_LISTED_FILES])) + more
         warnings.warn(f"{robot.name}: not there, or not readable: {files}; drawn as {instead}", stacklevel=2)
     _doubt_units(robot, shapes, drawn)
     if not drawn:

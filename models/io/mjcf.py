@@ -14,12 +14,12 @@ from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
-from geomctrl.mechanism.checks import UNWRITABLE
 from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
 from geomctrl.models.io.xml_text import locate, read_xml, unique_name
 from geomctrl.other_names import named_arguments
+from geomctrl.output import UNWRITABLE
 from geomctrl.robot import Robot
 
 IGNORABLE = ("armature", "stiffness", "damping", "equality", "tendon", "gravcomp", "fluid", "flex", "plugin")

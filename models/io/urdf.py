@@ -21,7 +21,6 @@ from geomctrl.errors import GeomctrlError, InertiaError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
-from geomctrl.mechanism.checks import UNWRITABLE
 from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
@@ -30,6 +29,7 @@ from geomctrl.models.io.urdf_document import check_document, read_motors
 from geomctrl.models.io.urdf_geometry import UrdfVisuals
 from geomctrl.models.io.xml_text import locate, read_xml
 from geomctrl.other_names import named_arguments
+from geomctrl.output import UNWRITABLE
 from geomctrl.robot import Robot
 
 PHYSICAL = ("reported", "required", "unchecked")

@@ -1,9 +1,7 @@
-"""Storage of a sweep: one row per run, in memory or in a Zarr store on disk.
+"""Stores of sweeps on disk: which sweep a store belongs to, its parameters, and the lock against other processes.
 
-A store is a Zarr group that xarray can open. Parameters, measures and the ends of runs are arrays along the dimension
-"run", with one block per chunk. `checksum` contains a digest of each block of each column; blocks with right digests
-are valid. `done` is written last and marks complete blocks. A marked block with wrong digests has changed on disk, and
-a warning lists it; without the mark, its process was killed. The attribute "sweep" identifies the sweep.
+A store is a Zarr group that xarray can open, with the columns of `columns.py`. The attribute "sweep" identifies the
+sweep.
 
 A store may come from a stranger. Its links and special files are not opened. Of its metadata only those in place are
 read, since consolidated ones could name a decoder that executes code. Whatever else is wrong is an ArgumentError.
@@ -12,7 +10,6 @@ read, since consolidated ones could name a decoder that executes code. Whatever 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -25,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from geomctrl.errors import ArgumentError, GeomctrlError, SweepError
-from geomctrl.files import memory_size
 
+from .columns import CHECKSUMS, RUN, Disk, Record, array_of, create_array, digest
 from .job import Columns, needed_for
 from .space import Parameter, Space
 
@@ -35,194 +32,13 @@ try:
 except ImportError:  # Windows: two sweeps on one store are not detected
     fcntl = None
 
-FIXED_COLUMNS = "success", "t_reached", "reason"  # columns of every block
-RUN = "run"  # dimension of the columns
 FORMAT = 3
-CHECKSUMS = "checksum"  # array of digests (blocks, columns), and attribute with those of parameters and the record
 RECORD = ""  # name of the record among them
-RESERVED = *FIXED_COLUMNS, RUN, "done", CHECKSUMS  # neither parameters nor measures have these names
-MAX_NAMED = 5  # damaged blocks listed in a warning
 DIGEST = "#"  # prefix of digests in the identity of a record; all other entries are text
-Record = dict[str, Any]  # JSON description of a sweep: see `sweep.record_of`
 
 _held: set[int] = set()  # file descriptors that lock stores
 if hasattr(os, "register_at_fork"):  # a forked worker that outlives a killed sweep must not keep the lock
     os.register_at_fork(after_in_child=lambda: [os.close(descriptor) for descriptor in _held])
-
-
-class Memory:
-    """Columns in memory with n rows."""
-
-    def __init__(self, n: int):
-        self.n, self.arrays = n, {}
-
-    def create(self, name: str, like: np.ndarray) -> Any:
-        """Create the array of a column; `like` is a part of it."""
-        return np.full((self.n, *like.shape[1:]), _blank(like), like.dtype)
-
-    def write(self, first: int, columns: Columns) -> None:
-        """Write the rows from `first` on. Raises ArgumentError if a measure changes its shape."""
-        rows = len(columns["success"])
-        for name, column in (columns | {"done": np.ones(rows, bool)}).items():
-            if name not in self.arrays:
-                self.arrays[name] = self.create(name, column)
-            shape = self.arrays[name].shape[1:]
-            if shape != column.shape[1:]:
-                raise ArgumentError(
-                    f"measures: {name!r}: expected one shape in all runs, got {column.shape[1:]} in the block"
-                    f" from run {first} on, and {shape} before"
-                )
-            self.arrays[name][first : first + rows] = column
-
-    def missing(self, block: int) -> list[int]:
-        """The first runs of missing blocks."""
-        return (np.flatnonzero(~self.done()[::block]) * block).tolist()
-
-    def done(self) -> np.ndarray:
-        """Which rows are valid (n,)."""
-        return self.arrays["done"][:] if "done" in self.arrays else np.zeros(self.n, bool)
-
-    def columns(self) -> tuple[np.ndarray, Columns]:
-        """Which rows are valid (n,), and all columns; rows that are not valid are blank."""
-        return self.done(), {name: array[:] for name, array in self.arrays.items()}
-
-
-class Disk(Memory):
-    """Columns in the Zarr group of a store."""
-
-    def __init__(self, group: Any, record: Record):
-        super().__init__(record["runs"])
-        self.group, self.record, self.block = group, record, record["block"]
-        self.names = [*FIXED_COLUMNS, *record["measures"]]  # second axis of the checksums
-        self.digests = -(-self.n // self.block), len(self.names)  # shape of the checksums
-        dtypes = dict.fromkeys(self.names) | {"done": bool}
-        arrays = {name: _array_of(group, name, (self.n,), self.block, dtype) for name, dtype in dtypes.items()}
-        self.arrays = {name: x for name, x in arrays.items() if x is not None}
-        self.checksums = _array_of(group, CHECKSUMS, self.digests, 1, np.uint64)
-
-    def create(self, name: str, like: np.ndarray) -> Any:
-        measure = self.record["measures"].get(name, {"dims": [], "attrs": {}})
-        shape = (self.n, *like.shape[1:])
-        dims = (RUN, *axes(name, like.ndim - 1, measure["dims"]))
-        return _array(self.group, name, shape, like, self.record["block"], dims, measure["attrs"])
-
-    def write(self, first: int, columns: Columns) -> None:
-        """Like `Memory.write`. Raises SweepError if writing fails; earlier blocks remain."""
-        try:
-            if self.checksums is None:
-                dims = f"{CHECKSUMS}_block", f"{CHECKSUMS}_array"
-                self.checksums = _array(self.group, CHECKSUMS, self.digests, np.zeros(0, np.uint64), 1, dims, {})
-            self.checksums[first // self.block] = [
-                digest(name, first, columns[name]) if name in columns else 0 for name in self.names
-            ]
-            super().write(first, columns)
-        except GeomctrlError:
-            raise
-        except (OSError, ValueError) as error:  # ValueError: a file where Zarr expects a folder
-            raise SweepError(
-                f"store: the block from run {first} on could not be written: {error}; the blocks before it are kept"
-            ) from error
-
-    def done(self) -> np.ndarray:
-        return self._checked()[0]
-
-    def missing(self, block: int) -> list[int]:
-        done = self.done()
-        marks = self._read("done", self.arrays["done"])[0] if "done" in self.arrays else np.zeros_like(done)
-        if (marks != done).any():  # damaged, or the process was killed before it marked a complete block
-            with contextlib.suppress(OSError):  # results do not depend on marks
-                self.arrays["done"] = self.create("done", done)
-                self.arrays["done"][:] = done
-        return (np.flatnonzero(~done[::block]) * block).tolist()
-
-    def columns(self) -> tuple[np.ndarray, Columns]:
-        done, columns = self._checked()
-        for column in columns.values():
-            column[~done] = _blank(column)
-        return done, columns
-
-    def _checked(self) -> tuple[np.ndarray, Columns]:
-        """Valid rows, and all columns; warns of damaged blocks.
-
-        An array without any right block is dropped, because its description may be damaged; it is created again.
-        """
-        read = {name: self._read(name, array) for name, array in self.arrays.items()}
-        marks, unreadable = read.pop("done", (np.zeros(self.n, bool), set()))
-        columns = {name: x.astype(object) if x.dtype.kind in "TU" else x for name, (x, _) in read.items()}
-        there = None if self.checksums is None else self._read(CHECKSUMS, self.checksums, 1)[0]
-        valid, damaged, is_right = np.zeros(self.n, bool), [], dict.fromkeys(columns, False)
-        for k, first in enumerate(range(0, self.n, self.block)):
-            rows, bad = slice(first, first + self.block), []
-            expected = np.zeros(len(self.names), np.uint64) if there is None else there[k]
-            for name, number in zip(self.names, expected):
-                column = columns.get(name)
-                if number and column is not None and digest(name, first, column[rows]) == number:
-                    is_right[name] = True
-                elif number or name in FIXED_COLUMNS:
-                    bad.append(name)
-                elif column is not None:  # a measure without any result in the block is not written
-                    column[rows] = _blank(column)
-            valid[rows] = not bad
-            if bad and (marks[rows].any() or first in unreadable):
-                damaged.append(_shown_block(first, self.n, self.block, bad))
-        for name in [name for name, right in is_right.items() if not right]:
-            del self.arrays[name], columns[name]
-        if damaged:
-            more = f"; and {len(damaged) - MAX_NAMED} more" if len(damaged) > MAX_NAMED else ""
-            warnings.warn(
-                f"store: {str(self.group.store_path.store.root)!r} is damaged: {'; '.join(damaged[:MAX_NAMED])}{more}."
-                " These runs count as missing; the same sweep, started again, computes them again",
-                RuntimeWarning,
-                stacklevel=5,
-            )
-        return valid, columns
-
-    def _read(self, name: str, array: Any, block: int = 0) -> tuple[np.ndarray, set[int]]:
-        """The rows of an array, and the first rows of unreadable blocks, which are blank."""
-        try:
-            return array[:], set()
-        except Exception:  # decoders of chunks may raise anything
-            rows, unreadable = np.full(array.shape, _blank(np.zeros(0, array.dtype)), array.dtype), set()
-        for first in range(0, len(rows), block := block or self.block):
-            try:
-                rows[first : first + block] = array[first : first + block]
-            except Exception:
-                unreadable.add(first)
-        return rows, unreadable
-
-
-def digest(name: str, first: int, column: np.ndarray) -> int:
-    """A digest of a block of a column: of its name, position, shape and content."""
-    if column.dtype.kind in "OUT":
-        content = repr([str(x) for x in column]).encode()
-    else:  # Zarr does not preserve the sign of nan
-        content = np.where(np.isnan(column), np.nan, column).tobytes() if column.dtype.kind == "f" else column.tobytes()
-    head = repr((name, first, column.shape, column.dtype.kind in "OUT" or column.dtype.str)).encode()
-    return int.from_bytes(hashlib.blake2b(head + content, digest_size=8).digest(), "little") | 1  # 0 means not written
-
-
-def _shown_block(first: int, n: int, block: int, names: list[str]) -> str:
-    return f"block {first // block} (runs {first} to {min(first + block, n) - 1}) of {', '.join(names)}"
-
-
-def _array_of(group: Any, name: str, shape: tuple, block: int, dtype: Any = None) -> Any:
-    """An array of a group, or None if it is missing, or its description is damaged: its shape begins with `shape`."""
-    try:
-        array = group[name]
-        fits = array.dtype.kind in "biufTUO" and array.shape[: len(shape)] == shape and dtype in (None, array.dtype)
-        chunks = min(block, *shape[:1]), *array.shape[1:]
-        fits = fits and array.chunks == chunks and array.nbytes < memory_size()
-    except Exception:  # a truncated JSON file may raise anything
-        return None
-    return array if fits else None
-
-
-def axes(name: str, count: int, names: list[str]) -> list[str]:
-    """Names of the axes of an array-valued measure."""
-    return names if len(names) == count else [f"{name}_{k}" for k in range(count)]
-
-
-# --- stores on disk ----------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -288,7 +104,7 @@ def read(path: str | os.PathLike) -> tuple[Record, Space, Columns]:
 def _parameter(group: Any, name: str, n: int) -> np.ndarray | None:
     """The n values of a parameter, or None if they have changed on disk."""
     with contextlib.suppress(Exception):  # decoders of chunks may raise anything
-        values = _array_of(group, name, (n,), n)[:]
+        values = array_of(group, name, (n,), n)[:]
         return values if _digests(group)[name] == digest(name, 0, values) else None
     return None
 
@@ -357,25 +173,7 @@ def _create(path: Path, record: Record, space: Space) -> None:
 
 def _write_parameter(group: Any, space: Space, name: str, column: np.ndarray) -> None:
     attrs = space.parameters[name].attrs
-    _array(group, name, column.shape, column, max(len(space), 1), (RUN,), attrs)[:] = column
-
-
-def _array(group: Any, name: str, shape: tuple, like: np.ndarray, chunk: int, dims: tuple, attrs: dict) -> Any:
-    return group.create_array(
-        name,
-        shape=shape,
-        chunks=(min(chunk, shape[0]), *shape[1:]),
-        dtype=str if like.dtype.kind in "OUT" else like.dtype,
-        fill_value=_blank(like),
-        dimension_names=dims,
-        attributes=attrs,
-        overwrite=True,
-    )
-
-
-def _blank(like: np.ndarray) -> Any:
-    """Placeholder for a missing value."""
-    return "" if like.dtype.kind in "OUT" else like.dtype.type(np.nan if like.dtype.kind == "f" else 0)
+    create_array(group, name, column.shape, column, max(len(space), 1), (RUN,), attrs)[:] = column
 
 
 def _read(path: Path, mode: Any) -> tuple[Any, Record]:

@@ -25,11 +25,12 @@ from geomctrl.integrators.step_control import Adaptive
 from geomctrl.motion.trajectory import step_count
 from geomctrl.other_names import OF_SWEEP, named_arguments
 
+from .columns import RESERVED, Memory, Record, axes
 from .executors import SweepExecution, computed
 from .fingerprint import fingerprint, versions
 from .job import Columns, Job, case_of, needed_for
 from .space import Point, Space, checked_space
-from .store import DIGEST, FORMAT, RESERVED, Memory, Record, axes, differences, opened, read
+from .store import DIGEST, FORMAT, differences, opened, read
 
 Measures = Mapping[str, Callable[[Run], Any]] | Iterable[Callable[[Run], Any]]
 MIN_BLOCK, MAX_BLOCK, TARGET_BLOCKS = 8, 256, 64  # runs per block; blocks of a sweep of medium size
