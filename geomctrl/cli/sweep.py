@@ -100,10 +100,11 @@ def _write_report(console: Console, table: Any, path: Path) -> Path:
     kept, text = transcript()
     kept.print(_measure_table(table))
     kept.print(_endings(table), soft_wrap=True)
-    write_text(path, text())
-    console.print(_measure_table(table))
-    console.print(_endings(table), soft_wrap=True)
-    return path
+    try:
+        return write_text(path, text())
+    finally:  # a report that can not be written is printed
+        console.print(_measure_table(table))
+        console.print(_endings(table), soft_wrap=True)
 
 
 def _measure_table(table: Any) -> Table:

@@ -189,11 +189,16 @@ def save(
     try:
         written = [run.save(out / "run.npz")] if len(run.t) else []
     except OSError as error:
-        elsewhere = run.save(Path(tempfile.mkdtemp(prefix="geomctrl-")) / "run.npz")
+        try:
+            kept = f"kept in {run.save(Path(tempfile.mkdtemp(prefix='geomctrl-')) / 'run.npz')}"
+        except OSError as another:
+            kept = f"not saved; {another.strerror}: {another.filename}"
         show(console)
-        return Stop(f"{error.strerror}: {error.filename}; the run is kept in {elsewhere}")
-    written.append(write_text(out / "report.txt", text))
-    show(console)
+        return Stop(f"{error.strerror}: {error.filename}; the run is {kept}")
+    try:
+        written.append(write_text(out / "report.txt", text))
+    finally:  # a report that can not be written is printed
+        show(console)
     if options.plots and len(run.t) > 1 and (stop is None or stop.status == FAILED):  # no plots after an interruption
         with console.status("drawing"):
             from geomctrl.viewing.plots import plot_run  # imported here because matplotlib is slow to import

@@ -1,5 +1,6 @@
 """Standard output that can not be written: the command continues, saves its results, and its exit status shows it."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import pytest
 from command_line import run
 
 from geomctrl.cli import terminal
+from geomctrl.control.run import Run
 
 TRACK = "track", "two_link", "--seconds", "0.05", "--no-plots", "--no-compare"
 LOOP = """from geomctrl import Plant, controllers, models
@@ -108,3 +110,16 @@ def test_the_run_is_on_disk_before_the_report_is_printed(tmp_path, monkeypatch):
     monkeypatch.setattr(terminal.Stdout, "write", killed)
     run(*TRACK, "--out", tmp_path / "out", status=128 + signal.SIGTERM)
     assert saved(tmp_path / "out")
+
+
+def test_what_can_not_be_saved_is_printed(tmp_path, monkeypatch):
+    (tmp_path / "out" / "report.txt").mkdir(parents=True)
+    assert "properties behind the proof" in run(*TRACK, "--out", tmp_path / "out", status=2).output
+
+    def full(self, path):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(Run, "save", full)
+    said = " ".join(run(*TRACK, "--out", tmp_path / "out", status=1).output.split())
+    assert "properties behind the proof" in said
+    assert "run.npz; the run is not saved; No space left on device" in said
