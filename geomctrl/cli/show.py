@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter, validators
 
+from geomctrl.arguments import shown
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.files import read_arrays, write_text
 
@@ -108,6 +109,8 @@ def _named_robot(path: Path) -> Robot:
     from geomctrl import models
 
     named: Any = json.loads(str(read_arrays(path)["about"])).get("robot") or {}
+    if not isinstance(named, dict) or not all(isinstance(x, str) for x in named.values()):
+        raise ArgumentError(f"{path}: its robot: expected a name and a file, got {shown(named)}; give --robot")
     source = Path(named.get("file", ""))
     try:
         if "file" in named and source.is_file():

@@ -70,7 +70,13 @@ def arguments_of(data: dict[str, np.ndarray], plant: Any) -> tuple[Any, ...]:
             raise ValueError(f"{name}: expected {data['t'].shape} rows of numbers, got {x.dtype} of shape {x.shape}")
     monitors = {
         printable(k): MonitorResult(
-            printable(k), printable(description), limit, data[f"monitor/{k}"], worst, t, _finding(finding)
+            printable(k),
+            printable(description),
+            _number(limit),
+            data[f"monitor/{k}"],
+            _number(worst),
+            _number(t),
+            _finding(finding),
         )
         for k, (description, limit, worst, t, finding) in about["monitors"].items()
     }
@@ -86,11 +92,18 @@ def arguments_of(data: dict[str, np.ndarray], plant: Any) -> tuple[Any, ...]:
         signals={k.removeprefix("signal/"): x for k, x in data.items() if k.startswith("signal/")},
         measured={k.removeprefix("measured/"): x for k, x in data.items() if k.startswith("measured/")},
     )
-    compared = about["compared"] and ComparisonResult(
-        *(printable(x) if isinstance(x, str) else x for x in about["compared"])
-    )
+    compared = about["compared"]
+    if compared is not None:
+        samples_compared, difference, device, precision = compared
+        compared = ComparisonResult(int(samples_compared), _number(difference), printable(device), printable(precision))
     ending = printable(about["reason"]), bool(about["success"]), int(about["steps"]), float(about["wall_time"])
     return samples, monitors, *ending, plant, None, compared
+
+
+def _number(x: Any) -> float:
+    if isinstance(x, bool) or not isinstance(x, (int, float)):
+        raise ValueError(f"expected a number, got {shown(x)}")
+    return float(x)
 
 
 def _finding(saved: list | None) -> Finding | None:

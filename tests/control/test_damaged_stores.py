@@ -104,6 +104,15 @@ def test_damaged_marks_and_parameters(whole, store, name, damage):
     xarray.testing.assert_identical(load(store), whole[1])
 
 
+def test_a_damaged_block_is_named_though_the_marks_are_lost(whole, store):
+    shutil.rmtree(store / "done" / "c")
+    (store / "size" / "c" / "1").unlink()
+    with pytest.warns(RuntimeWarning, match=r"is damaged: block 1 \(runs 2 to 3\) of size\. "):
+        load(store)
+    with pytest.warns(RuntimeWarning, match=r"block 1 \(runs 2 to 3\)"):
+        xarray.testing.assert_identical(swept(store), whole[1])
+
+
 @pytest.mark.quick(3)
 @pytest.mark.parametrize("name", ["size", "done", "checksum", "x"])
 @pytest.mark.parametrize("content", [None, "", "{", '{"zarr_format": 3}'])

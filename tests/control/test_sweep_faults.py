@@ -24,6 +24,7 @@ from sweep_studies import ARM, SHORT, SPACE, WANTED, make, swept
 import geomctrl as gc
 from geomctrl import controllers, measures
 from geomctrl.compiler import code
+from geomctrl.control.sweeping.fingerprint import fingerprint
 from geomctrl.control.sweeping.sweep import load
 from geomctrl.errors import ArgumentError, GeomctrlError, SweepError
 
@@ -243,6 +244,18 @@ def test_a_function_or_class_that_make_uses_is_followed(tmp_path, monkeypatch):
         go("a", uses_helper)
     with pytest.raises(ArgumentError, match=r"make: expected the sweep's: version of .*0.1 here"):
         gc.replay(tmp_path / "a", 0, uses_helper)
+
+
+rng = np.random.default_rng()
+
+
+def test_a_global_with_the_name_of_an_attribute_is_not_used():
+    def noisy(point):
+        return make({**point, "q": point.rng.standard_normal()})
+
+    before = fingerprint(noisy)
+    rng.standard_normal()
+    assert fingerprint(noisy) == before
 
 
 def test_what_is_no_store_is_refused(tmp_path):

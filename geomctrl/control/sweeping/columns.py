@@ -2,8 +2,8 @@
 
 Parameters, measures and the ends of runs are arrays along the dimension "run", with one block per chunk. `checksum`
 contains a digest of each block of each column; blocks with right digests are valid. `done` is written last and marks
-complete blocks. A marked block with wrong digests has changed on disk, and a warning lists it; without the mark, its
-process was killed.
+complete blocks. A marked block with wrong digests has changed on disk, and a warning lists it. Without the mark, its
+process was killed, unless other blocks have lost their marks too.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Disk(Memory):
         marks, unreadable = read.pop("done", (np.zeros(self.n, bool), set()))
         columns = {name: x.astype(object) if x.dtype.kind in "TU" else x for name, (x, _) in read.items()}
         there = None if self.checksums is None else self._read(CHECKSUMS, self.checksums, 1)[0]
-        valid, damaged, is_right = np.zeros(self.n, bool), [], dict.fromkeys(columns, False)
+        valid, wrong, is_right = np.zeros(self.n, bool), [], dict.fromkeys(columns, False)
         for k, first in enumerate(range(0, self.n, self.block)):
             rows, bad = slice(first, first + self.block), []
             expected = np.zeros(len(self.names), np.uint64) if there is None else there[k]
@@ -141,8 +141,11 @@ class Disk(Memory):
                 elif column is not None:  # a measure without any result in the block is not written
                     column[rows] = blank(column)
             valid[rows] = not bad
-            if bad and (marks[rows].any() or first in unreadable):
-                damaged.append(_shown_block(first, self.n, self.block, bad))
+            if bad:
+                marked = marks[rows].any() or first in unreadable
+                wrong.append((_shown_block(first, self.n, self.block, bad), marked, expected.any()))
+        marks_lost = (valid & ~marks)[:: self.block].sum() > 1  # a process that is killed leaves one block unmarked
+        damaged = [block for block, marked, written in wrong if marked or (written and marks_lost)]
         for name in [name for name, right in is_right.items() if not right]:
             del self.arrays[name], columns[name]
         if damaged:

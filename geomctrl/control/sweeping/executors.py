@@ -97,17 +97,17 @@ def computed(job: Job, blocks: Iterable[Block], n: int, executor: Any) -> Genera
             executor = _SerialExecutor() if alone else stack.enter_context(processes(min(cores(), n)))
         sent = job if isinstance(executor, (ThreadPoolExecutor, _SerialExecutor)) else pickled(job)
         submit = partial(executor.submit, **_options(executor))
-        yield from _as_done(partial(submit, run_block, sent), blocks, 2 * _workers(executor))
+        yield from _as_done(executor, partial(submit, run_block, sent), blocks)
 
 
 def spread(executor: Any, function: Callable[..., Any], arguments: Iterable[tuple]) -> Iterator[tuple[int, Any]]:
     """Yield (k, function(*arguments[k])) in order of completion, computed by an executor."""
     submit = partial(executor.submit, **_options(executor))
     blocks = ((k, *values) for k, values in enumerate(arguments))
-    return _as_done(lambda k, *values: submit(function, *values), blocks, 2 * _workers(executor))  # pyright: ignore
+    return _as_done(executor, lambda k, *values: submit(function, *values), blocks)  # pyright: ignore
 
 
-def _as_done(submit: Callable[..., Any], blocks: Iterable[Block], max_pending: int) -> Iterator[tuple[int, Columns]]:
+def _as_done(executor: Any, submit: Callable[..., Any], blocks: Iterable[Block]) -> Iterator[tuple[int, Columns]]:
     waiting, running, done = iter(blocks), {}, SimpleQueue()
 
     def start(block: Block, attempt: int) -> None:
@@ -119,7 +119,7 @@ def _as_done(submit: Callable[..., Any], blocks: Iterable[Block], max_pending: i
         future.add_done_callback(lambda _: done.put(block[0]))
 
     try:
-        for block in islice(waiting, max_pending):
+        for block in islice(waiting, 2 * _workers(executor)):
             start(block, 1)
         while running:
             future, block, attempt = running.pop(done.get())
@@ -140,7 +140,7 @@ def _as_done(submit: Callable[..., Any], blocks: Iterable[Block], max_pending: i
             for following in islice(waiting, 1):
                 start(following, 1)
     finally:
-        for future, _, _ in running.values():
+        for future, _, _ in () if isinstance(executor, _Processes) else running.values():
             with suppress(Exception):  # the client may be closed
                 future.cancel()
 
@@ -178,10 +178,14 @@ class _SerialExecutor:
         return future
 
 
+class _Processes(ProcessPoolExecutor):
+    """A pool that cancels its futures when it ends. Its thread prints a traceback if others have cancelled them."""
+
+
 @contextmanager
 def processes(n: int) -> Iterator[ProcessPoolExecutor]:
     """A pool of new processes, because forking a process with threads (numba's, zarr's) may deadlock."""
-    pool = ProcessPoolExecutor(n, mp_context=_Context(), initializer=_start_worker)
+    pool = _Processes(n, mp_context=_Context(), initializer=_start_worker)
     try:
         yield pool
     except BaseException:

@@ -148,10 +148,12 @@ class _Digests:
 
     def _globals(self, x: types.FunctionType) -> list[Any]:
         """Objects that the function and its inner functions refer to: globals, and attributes of user modules."""
-        names = [*names_of(x.__code__).loaded, *sorted(names_of(x.__code__).attributes), *names_of(x.__code__).modules]
+        used = names_of(x.__code__)
+        names = [*used.loaded, *sorted(used.attributes), *used.modules]
         names = [name for name in names if not name.startswith("__")]  # ignores __name__ and __file__ of a script
-        values = [x.__globals__[name] for name in names if name in x.__globals__]
-        imported = [sys.modules[name] for name in names_of(x.__code__).modules if name in sys.modules]
+        read = {*used.loaded, *used.modules}  # an attribute, as in `point.rng`, is not the global with this name
+        values = [x.__globals__[name] for name in names if name in read and name in x.__globals__]
+        imported = [sys.modules[name] for name in used.modules if name in sys.modules]
         modules = [m for m in (*values, *imported) if isinstance(m, types.ModuleType)]
         asked = [(m, vars(m)[name]) for m in modules for name in names if name in vars(m)]
         return values + [value for m, value in asked if is_followed(m.__name__) or is_foreign(value, m.__name__)]
