@@ -196,7 +196,7 @@ def _show(live: LiveView, record: Record) -> None:
 
 def _markdown(text: str) -> str:
     """Escape `text` for Markdown, because the page would evaluate expressions between braces."""
-    return re.sub(r"([^\w\s])", r"\\\1", text)
+    return re.sub(r"([^\w\s])", r"\\\1", " ".join(text.split()))
 
 
 def _verdict(worst: float, limit: float) -> str:

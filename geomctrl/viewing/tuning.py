@@ -168,7 +168,9 @@ class TuningPage:
                 "code": "loop.py",
                 "C": "law.c",
             }
-            gui.add_markdown(f"Files go to `{self.folder}`. A sweep varies the control chosen under *edges*.")
+            gui.add_markdown(
+                f"Files go to {escaped(str(self.folder))}. A sweep varies the control chosen under *edges*."
+            )
             saving = gui.add_button_group("save", tuple(kinds))
             saving.on_click(lambda event: self._save(kinds[event.target.value]))
             self._saved = gui.add_markdown("")

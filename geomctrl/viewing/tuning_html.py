@@ -45,7 +45,7 @@ def measures_table(outcome: Any, pins: Any) -> str:
     for name, (value, unit) in outcome.measures.items():
         before = pins[-1].outcome.measures.get(name, (np.nan, ""))[0] if pins else np.nan
         change = f"{100.0 * (value / before - 1.0):+.1f} %" if before and np.isfinite([before, value]).all() else ""
-        number = f"{value:.4g} {unit}" if np.isfinite(value) else "never"
+        number = html.escape(f"{value:.4g} {unit}") if np.isfinite(value) else "never"
         rows.append(f"<tr><td>{html.escape(name)}</td><td {ONE_LINE}>{number}</td><td {ONE_LINE}>{change}</td></tr>")
     head = f"<tr><th align=left>measure</th><th align=left>now</th><th align=left {ONE_LINE}>since pin</th></tr>"
     return f'<table style="font-size:0.85em;margin:8px;width:95%">{head}{"".join(rows)}</table>'

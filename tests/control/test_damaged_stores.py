@@ -104,6 +104,15 @@ def test_damaged_marks_and_parameters(whole, store, name, damage):
     xarray.testing.assert_identical(load(store), whole[1])
 
 
+def test_a_damaged_block_that_can_not_be_written_again_is_still_named(store):
+    (store / "size" / "c" / "1").unlink()
+    (store / "size" / "c" / "1").mkdir()
+    with pytest.warns(RuntimeWarning, match="block 1"), pytest.raises(SweepError, match="block from run 2 on"):
+        swept(store)
+    with pytest.warns(RuntimeWarning, match=r"is damaged: block 1 \(runs 2 to 3\) of size\. "):
+        load(store)
+
+
 def test_a_damaged_block_is_named_though_the_marks_are_lost(whole, store):
     shutil.rmtree(store / "done" / "c")
     (store / "size" / "c" / "1").unlink()
@@ -329,6 +338,7 @@ def test_units_come_from_the_record_alone(tmp_path):
     xarray.testing.assert_identical(load(store), table)
 
 
+@pytest.mark.filterwarnings("ignore:store. .* is damaged")
 def test_a_store_that_is_removed_while_the_sweep_runs(tmp_path):
     store = tmp_path / "s.zarr"
 

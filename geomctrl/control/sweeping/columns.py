@@ -106,11 +106,14 @@ class Disk(Memory):
 
     def missing(self, block: int) -> list[int]:
         done = self.done()
-        marks = self._read("done", self.arrays["done"])[0] if "done" in self.arrays else np.zeros_like(done)
-        if (marks != done).any():  # damaged, or the process was killed before it marked a complete block
+        there = self.arrays.get("done")
+        marks, unreadable = (np.zeros_like(done), set()) if there is None else self._read("done", there)
+        for first in unreadable:
+            marks[first : first + self.block] = True
+        if unreadable or (done & ~marks).any():  # damaged, or killed before it marked a complete block
             with contextlib.suppress(OSError):  # results do not depend on marks
                 self.arrays["done"] = self.create("done", done)
-                self.arrays["done"][:] = done
+                self.arrays["done"][:] = done | marks  # a damaged block is named until it is written again
         return (np.flatnonzero(~done[::block]) * block).tolist()
 
     def columns(self) -> tuple[np.ndarray, Columns]:
