@@ -82,7 +82,7 @@ SIZES |= {"friction": "3, nv", "contact": "9"}
 
 # Numba takes some seconds to compile an entry. For a long chain Python takes less than that for the first calls.
 LONG_CHAIN = 60  # bodies; robots with at most this number use compiled code from the first call on
-PYTHON_TIME = 2.0  # s that an entry's calls may take in Python, as estimated from the next two, before it is compiled
+PYTHON_TIME = 2.0  # s that an entry's calls may take in Python, as estimated from the next two
 BODY_TIME, NUMBER_TIME = 40e-6, 1.2e-6  # s in Python, for each body and for each number of the result
 
 
@@ -180,11 +180,14 @@ class Algorithm:
         An entry that this process or an earlier one has compiled is always used. The estimate depends on the calls
         alone, so a script that starts with an empty cache has the same results each time.
         """
-        call, bodies, spent = getattr(self, kind), n_bodies(model), self._python_time.get(kind, 0.0)
-        if bodies <= LONG_CHAIN or spent > PYTHON_TIME or is_compiled(call):
+        call, bodies = getattr(self, kind), n_bodies(model)
+        if bodies <= LONG_CHAIN or is_compiled(call):
             return call
         outputs = sum(n_v(model) ** len(y.shape) for y in self.outputs)
-        self._python_time[kind] = spent + states * (BODY_TIME * bodies + NUMBER_TIME * outputs)
+        spent = self._python_time.get(kind, 0.0) + states * (BODY_TIME * bodies + NUMBER_TIME * outputs)
+        if spent > PYTHON_TIME:
+            return call
+        self._python_time[kind] = spent
         return in_python(*self._declared[kind])
 
     def _sizes(self) -> list[str]:
