@@ -131,11 +131,14 @@ class LoopRunner:
 
         Raises SimulationError, which contains the run so far.
         """
+        if stopped:  # first, because compiled code may have no result at any state near one that diverges
+            with self.explained():
+                self.in_python()
+            self.resumed = self.k
         self.machine = self.machine_chosen(choice)
         while not self.done:
             with self.explained():
-                self.continue_run(report, stopped)
-            stopped = False
+                self.continue_run(report)
             self.compare()
             if self.machine and self.calls_user:
                 with self.explained():
@@ -154,13 +157,13 @@ class LoopRunner:
         self.record.compared = self.comparison.compared if before is None else before.and_then(self.comparison.compared)
         self.comparison.samples, self.comparison.difference = 0, 0.0
 
-    def continue_run(self, report: Callable[[float], Any], stopped: bool) -> None:
+    def continue_run(self, report: Callable[[float], Any]) -> None:
         """Advance to the end, to a change of the plant, which needs other compiled code, or to a user's `progress`."""
         while not self.done and not (self.machine and self.compiled_for is not self.loop.now):
-            advanced = not stopped and self.machine and self.advanced(self.machine, report)
+            advanced = self.machine and self.advanced(self.machine, report)
             if not advanced:
                 self.in_python()
-                stopped, self.resumed = False, self.k
+                self.resumed = self.k
             if self.calls_user and (self.machine or self.kept_rows):
                 return  # to compare first: the function may change what both results depend on
             if not advanced and (self.machine or self.k % min(PYTHON_CHUNK_STEPS, self.chunk) == 0 or self.done):

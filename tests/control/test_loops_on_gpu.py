@@ -99,6 +99,22 @@ def test_runs_that_fail_end_where_they_do_on_the_cpu_and_others_go_on(cuda):
     assert len({float(run.t[-1]) for run in there}) == 4
 
 
+def test_runs_that_diverge_do_not_stop_the_others(cuda):
+    """Compiled code has no result at any state near that of the third run when it stops."""
+    robot, loads = models.two_link(), (1, 2, 117, 3)
+    plants = [
+        gc.Plant(robot.with_payload(0.1 + 0.01 * k), friction=gc.friction.Dahl(50.0 + k, 0.1),
+                 actuators=[gc.actuators.Saturation(10.0 + k), gc.actuators.Lag(0.02)])
+        for k in loads
+    ]  # fmt: skip
+    laws = [controllers.PDGravity(robot, [0.4, 0.2], kp=20.0 + k) for k in loads]
+    cases = plants, laws, np.ones(2), np.zeros(2)
+    there, here = both(cases, 0.3, 1e-3, replace(ON_GPU, method="CF4"), monitors=None)
+    assert [run.success for run in here] == [run.success for run in there] == [True, True, False, True]
+    assert "unstable" in there[2].reason
+    assert_equal_runs(there[:2], here[:2])
+
+
 def test_sweeps_and_their_stores(cuda, tmp_path):
     plants, laws, q, v = arms(8)
 
