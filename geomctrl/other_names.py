@@ -236,14 +236,10 @@ ON_RUN = {
 # arguments of functions
 OF_OPTIONS = {
     **_each("method every strict compiled device precision", "options=geomctrl.SimulationOptions({name}=...)"),
-    **_each("gpu cuda", 'options=geomctrl.SimulationOptions(device="cuda")'),
     **_each("integrator solver", "options=geomctrl.SimulationOptions(method=...)"),
     **_each("tol rtol atol tolerance", "options=geomctrl.SimulationOptions(method=geomctrl.integrators.Adaptive(...))"),
 }  # fmt: skip
-OF_SWEEP = {
-    **OF_OPTIONS, **_each("block seed progress", "execution=geomctrl.SweepExecution({name}=...)"),
-    "executor": 'execution=geomctrl.SweepExecution(executor=...), or options=geomctrl.SimulationOptions(device="cuda")',
-}  # fmt: skip
+OF_SWEEP = OF_OPTIONS | _each("executor block seed progress", "execution=geomctrl.SweepExecution({name}=...)")
 OF_SIMULATE = {
     **OF_OPTIONS, **_each("tf T t_final t_span tspan duration horizon time", "t_end=..., in seconds"),
     **_each("h step timestep time_step", "dt=..., in seconds"), **_each("law control policy", "controller=..."),
@@ -271,9 +267,8 @@ OF_PLANT = {
 }  # fmt: skip
 OF_SIMULATION_OPTIONS = {
     **_each("integrator solver", "method=..."), **_each("save_every store_every decimation", "every=..."),
-    **_each("tol rtol atol tolerance", "method=geomctrl.integrators.Adaptive(...)"),
+    **_each("tol rtol atol tolerance", "method=geomctrl.integrators.Adaptive(...)"), "gpu": 'device="cuda"',
     **_each("dt t_end control_dt monitors progress", "{name} of geomctrl.simulate"), "jit": "compiled=...",
-    **_each("gpu cuda executor", 'device="cuda" for a GPU'), "dtype": 'precision="double" or "float"',
 }  # fmt: skip
 
 

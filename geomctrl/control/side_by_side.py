@@ -57,7 +57,7 @@ def to_end(
     """
     runs: dict[int, Run] = {}
     waiting: dict[int, list[_StartedRunner]] = {}
-    lanes, interrupted = host.lanes() if gpu is None else MAX_RUNS, threading.Event()
+    lanes, interrupted = host.lanes() if gpu is None else _runs_of(gpu), threading.Event()
     compared: set[int] = set()  # traces
 
     def report(fraction: float) -> None:
@@ -77,8 +77,7 @@ def to_end(
             together = _Lanes(members, choice, report) if gpu is None else GpuGroup(members, choice, report, gpu)
             runs.update(zip((x.number for x in group), together.to_end(extents)))
         else:
-            if gpu is not None:
-                say(f"device: these loops run on the CPU: {_why_alone(traced, shared)}")
+            _say_that_alone(gpu, traced, shared)
             runs.update((x.number, alone(runners[x.number], choice, report)) for x in group)
 
     def begins(k: int) -> bool:
@@ -102,8 +101,6 @@ def to_end(
             else:
                 waiting.setdefault(key, []).extend(group)
 
-    if gpu is not None:
-        gpus.listed_device(gpu.number)  # raises GeomctrlError before any loop runs
     own = used_by_this_thread(x for runner in runners for x in (runner.loop.controller, runner.loop.plant))
     with own, _runs_kept(runners, runs), _workers(threads, interrupted) as each:
         each(begin, range(0, len(runners), lanes))
@@ -112,11 +109,20 @@ def to_end(
     return [runs[k] for k in range(len(runners))]
 
 
-def _why_alone(traced: TracedLoop | None, shared: bool) -> str:
-    """Why loops of a sweep on a GPU run one by one on the CPU, as text."""
+def _runs_of(gpu: Gpu) -> int:
+    """Number of runs in a launch. Raises GeomctrlError without this GPU, before any loop runs."""
+    gpus.listed_device(gpu.number)
+    return MAX_RUNS
+
+
+def _say_that_alone(gpu: Gpu | None, traced: TracedLoop | None, shared: bool) -> None:
+    """Warn that loops for a GPU run one by one on the CPU, and say why."""
+    if gpu is None:
+        return
+    reason = "their laws write to the same object" if shared else f"at most {MAX_SEQUENTIAL} have the same equations"
     if traced is None:
-        return f"each has fewer than {MIN_STEPS} steps, a plant with `changes`, or code that can not be traced"
-    return "their laws write to the same object" if shared else f"at most {MAX_SEQUENTIAL} have the same equations"
+        reason = f"each has fewer than {MIN_STEPS} steps, a plant with `changes`, or code that can not be traced"
+    say(f"device: these loops run on the CPU: {reason}")
 
 
 @contextmanager
