@@ -188,11 +188,11 @@ class GpuGroup:
             )
 
     def _steps_on_cpu(self, lane: int, last: int, compared: int, displacement: float = 0.0) -> _Steps:
-        """A run after step `last` by the CPU's code, from its state displaced relative to its size."""
+        """A run after step `last` by the CPU's code, from its state displaced relative to its largest number."""
         runner = self.runners[lane]
         self.cpu.set_numbers([self.members[lane][1].copies.values])
         runner.enter(self.cpu, 0)
-        self.cpu.y[:] *= 1.0 + displacement
+        self.cpu.y[:] += displacement * np.abs(self.cpu.y).max(initial=1.0)
         k, phase, _, _ = self.cpu.run(runner.k, last, runner.every, runner.n_steps, runner.dt, runner.t_end)
         return _Steps(2 * k + phase, self.cpu.x[:compared, 0].copy(), self.cpu.slopes[:, 0].copy())
 
