@@ -25,8 +25,10 @@ arguments.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -39,7 +41,7 @@ from geomctrl.models.io.urdf_geometry import collision_capsules
 from geomctrl.tracing.backends.c_files import prefix
 
 from .options import RobotArgument, UrdfOptions, as_names, as_numbers, flag, numbers, option, per_joint
-from .terminal import FAILED, compiling, print_error, report_written, stdout_console
+from .terminal import FAILED, SaveResult, compiling, print_error, report_written, stdout_console
 
 MAX_ROWS = 8  # parameters that are shown
 FRICTION = ("viscous", "coulomb", "offset")
@@ -249,11 +251,15 @@ def excite(
     except ExcitationError as error:
         print_error(str(error))
         return FAILED
+    save = partial(excitation.save, name=files.name, rate=files.rate, repeats=files.repeats, plots=files.plots)
     with console.status("writing"):
-        written = excitation.save(files.out, name=files.name, rate=files.rate, repeats=files.repeats, plots=files.plots)
+        saved, out = SaveResult(partial(save, files.out)), files.out
+        if saved.problem is not None:  # the search took minutes: keep its motion elsewhere
+            out = Path(tempfile.mkdtemp(prefix="geomctrl-"))
+            saved.paths = SaveResult(partial(save, out)).paths
     _show(console, excitation)
-    report_written(console, written, files.out)
-    return None
+    report_written(console, saved.paths, out)
+    return saved.status(None)
 
 
 def _designed(console: Any, model: Any, search: Any, options: dict[str, Any]) -> Any:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 
 from geomctrl.errors import WriteError
 from geomctrl.output import moves, plain_console, runs_in_notebook
 
+T = TypeVar("T")
 FAILED, ERROR = 1, 2  # a bad result; invalid input, or a file that can not be read or written
 command_line: ContextVar[tuple[str, ...]] = ContextVar("command_line")  # as typed
 
@@ -131,7 +132,7 @@ class SaveResult:
         except WriteError as error:
             self.paths, self.problem = error.written, str(error)
 
-    def status(self, otherwise: int) -> int:
+    def status(self, otherwise: T) -> int | T:
         if self.problem is None:
             return otherwise
         print_error(self.problem)

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import tempfile
 
 import numpy as np
 import pytest
@@ -32,6 +33,18 @@ def test_a_design_is_written_and_told(tmp_path):
     rows = list(csv.DictReader((tmp_path / "excitation_parameters.csv").read_text().splitlines()))
     assert len(rows) >= 10
     assert all(float(row["predicted standard deviation"]) > 0.0 for row in rows)
+
+
+def test_a_motion_that_its_folder_does_not_take_is_kept_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "arm.urdf").write_text(ARM)
+    (tmp_path / "out" / "excitation.json").mkdir(parents=True)
+    options = (*SMALL, "--seconds", 4, "--velocity", 2, "--no-plots", "--out", tmp_path / "out")
+    said = run("excite", tmp_path / "arm.urdf", *options, status=2).output
+    assert "least certain of" in said
+    (elsewhere,) = tmp_path.glob("geomctrl-*")
+    assert f"in {elsewhere}" in said
+    assert {p.name for p in elsewhere.iterdir()} == FILES
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import pickle
 import re
 import shutil
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -342,12 +342,19 @@ def test_units_come_from_the_record_alone(tmp_path):
 def test_a_store_that_is_removed_while_the_sweep_runs(tmp_path):
     store = tmp_path / "s.zarr"
 
+    class Serial:
+        def submit(self, function, *arguments):
+            future = Future()
+            future.set_result(function(*arguments))
+            return future
+
     def remover(run):
         shutil.rmtree(store, ignore_errors=True)
         return 0.0
 
+    execution = {"executor": Serial(), "block": 1, "store": store}
     with pytest.raises(SweepError, match=f"store: '{store}': .* of 8 runs that were computed are not there any more"):
-        gc.sweep(make, SPACE, {"m": remover}, 0.004, 1e-3, **grouped_sweep(block=2, store=store, **THREAD))
+        gc.sweep(make, SPACE, {"m": remover}, 0.004, 1e-3, **grouped_sweep(**execution))
 
 
 # --- names and text --------------------------------------------------------------------------------------------------
