@@ -16,13 +16,19 @@ import contextlib
 import errno
 import functools
 import hashlib
+import importlib
+import importlib.util
 import os
+import pkgutil
 import re
+import secrets
 import stat
+import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import CodeType
 from typing import TypeVar
 
 from .files import read_regular, whole
@@ -46,7 +52,41 @@ def folders(source: Path) -> tuple[Path, ...]:
         return (Path(chosen),)
     user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     here = source / "__pycache__"
-    return (here, Path(user) / "geomctrl") if os.path.isabs(user) else (here,)  # "~" stays if there is no home folder
+    if not os.path.isabs(user):  # "~" stays if there is no home folder
+        return (here,)
+    if getattr(sys, "frozen", False):  # an application in one file unpacks its source to a folder that it removes
+        return (Path(user) / "geomctrl",)
+    return here, Path(user) / "geomctrl"
+
+
+def package_digest(*packages: str) -> str:
+    """A hash of the modules in these packages, without subpackages: of their files, or of their code if there are none.
+
+    Zip archives and frozen applications have no files. Where the code can not be read either, every process has another
+    hash, so versions never share a file.
+    """
+    digest = hashlib.sha256()
+    for package in packages:
+        files = sorted(Path(str(importlib.import_module(package).__file__)).parent.glob("*.py"))
+        for content in map(Path.read_bytes, files) if files else _module_codes(package):
+            digest.update(content)
+    return digest.hexdigest()
+
+
+def _module_codes(package: str) -> Iterator[bytes]:
+    below = pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}.")
+    for name in (package, *sorted(x.name for x in below if not x.ispkg)):
+        spec = importlib.util.find_spec(name)
+        code = getattr(spec and spec.loader, "get_code", lambda name: None)(name)
+        yield secrets.token_bytes() if code is None else repr([name, _content(code)]).encode()
+
+
+def _content(x: object) -> object:
+    """What code does, without paths, and with sets in one order."""
+    if isinstance(x, CodeType):
+        names = x.co_names, x.co_varnames, x.co_freevars, x.co_cellvars
+        return x.co_name, x.co_flags, x.co_code, x.co_exceptiontable, names, [_content(c) for c in x.co_consts]
+    return sorted(map(repr, x)) if isinstance(x, frozenset) else x
 
 
 def file_name(key: object, ending: str) -> str:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -236,6 +237,44 @@ def test_who_has_no_home_keeps_code_next_to_the_source(tmp_path, monkeypatch):
     assert str(caches.folders(tmp_path)[1]) == "/caches/geomctrl"
     monkeypatch.setenv("GEOMCTRL_CACHE", "/chosen")
     assert list(map(str, caches.folders(tmp_path))) == ["/chosen"]
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_frozen_application_keeps_code_with_the_user(frozen, tmp_path, monkeypatch):
+    """The folder of an application in one file is removed at its end."""
+    monkeypatch.delenv("GEOMCTRL_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "frozen", frozen, raising=False)
+    beside, user = tmp_path / "source" / "__pycache__", tmp_path / "geomctrl"
+    assert caches.folders(tmp_path / "source") == ((user,) if frozen else (beside, user))
+
+
+def digest_in_archive(folder, monkeypatch, **modules):
+    """The digest of a package `archived` with these modules, which has no files of its own."""
+    with zipfile.ZipFile(folder / "packages.zip", "w") as archive:
+        for name, source in {"__init__": "", **modules}.items():
+            archive.writestr(f"archived/{name}.py", source)
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(str(folder / "packages.zip"))
+        for name in [x for x in sys.modules if x.startswith("archived")]:
+            del sys.modules[name]
+        return caches.package_digest("archived")
+
+
+def test_versions_in_archives_differ_if_their_code_does(tmp_path, monkeypatch):
+    sources = ["x = 1.0", "x = 2.0", "y = 2.0", "x = 1.0  # one", "def f(): return 1.0", "def f(): return 2.0"]
+    outcome = []
+    for k, source in enumerate(sources):
+        (tmp_path / str(k)).mkdir()
+        outcome.append(digest_in_archive(tmp_path / str(k), monkeypatch, part=source, other="z = 3.0"))
+    assert outcome[3] == outcome[0]
+    assert len({*outcome}) == len(outcome) - 1
+
+
+def test_versions_whose_code_can_not_be_read_share_nothing(tmp_path, monkeypatch):
+    assert digest_in_archive(tmp_path, monkeypatch) == digest_in_archive(tmp_path, monkeypatch)
+    monkeypatch.setattr(caches.importlib.util, "find_spec", lambda name: None)
+    assert digest_in_archive(tmp_path, monkeypatch) != digest_in_archive(tmp_path, monkeypatch)
 
 
 def test_files_of_killed_writers_and_of_old_versions_go(tmp_path):

@@ -15,11 +15,11 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from geomctrl.caches import package_digest
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.algorithms import LONG_CHAIN, Algorithm
 from geomctrl.kernels.couplings import fitting
@@ -336,8 +336,5 @@ def _structure(pattern: bytes) -> Structure:
 
 @functools.cache
 def version() -> str:
-    """A hash of the sources that determine the code of a kernel; cached code is stored under this hash."""
-    digest = hashlib.sha256(cache.version().encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    """A hash of the modules that determine the code of a kernel; cached code is stored under this hash."""
+    return hashlib.sha256((cache.version() + package_digest(__package__ or "")).encode()).hexdigest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,11 +15,8 @@ ENTRY_NAMES = {"one": ["f_one"], "many": ["f_many", "f_work"]}  # symbols in the
 
 @functools.cache
 def version() -> str:
-    """A hash of the sources that determine the generated code; object code is stored under it."""
-    digest, package = hashlib.sha256(), Path(__file__).parents[1]
-    for path in sorted((*package.glob("*.py"), *package.glob("backends/*.py"))):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    """A hash of the modules that determine the generated code; object code is stored under it."""
+    return caches.package_digest(__name__.rpartition(".backends")[0], __package__ or "")
 
 
 def kept(key: str, make: Callable[[], bytes]) -> bytes:
