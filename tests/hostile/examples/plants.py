@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 from hostile.calls import Example
-from hostile.examples.common import ROBOT, A, Q, V
+from hostile.examples.common import ROBOT, A, Q, V, subclasses
 from hostile.values import Argument, gain, number
 
 import geomctrl as gc
@@ -59,16 +59,7 @@ EXAMPLES = {
     ),
     "monitors.JointLimits": Example({"of": "position", "limit": number(1e-6, negative=False)}),
 }
-LINKS = [
-    "Actuator",
-    "CurrentDrive",
-    "DCMotor",
-    "Lag",
-    "Selection",
-    "SeriesElasticity",
-    "Saturation",
-    "TorqueSpeedLimits",
-]
+LINKS = subclasses(actuators, actuators.Actuator)
 LEFT_OUT = {"actuators.Actuator": "a contract for subclasses"} | dict.fromkeys(
     (
         *(

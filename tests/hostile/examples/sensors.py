@@ -1,7 +1,10 @@
 """Sensors, and actuators that act at samples."""
 
 from hostile.calls import Example
+from hostile.examples.common import subclasses
 from hostile.values import Argument, gain, number, text
+
+from geomctrl import actuators, sensors
 
 TIMES = {
     "dt": number(0.0078125, positive=True, legal="huge"),
@@ -50,7 +53,7 @@ EXAMPLES = {
 LEFT_OUT = dict.fromkeys(
     (
         f"sensors.{name}.{method}"
-        for name in ("Sensor", "Encoder", "IMU", "JointTorque")
+        for name in subclasses(sensors, sensors.Sensor)
         for method in ("check", "outputs", "draws", "start", "measure", "between")
     ),
     "called when a plant is made, and by a running loop, with samples that it made",
@@ -60,11 +63,8 @@ LEFT_OUT |= dict.fromkeys(
         "actuators.Sampled",
         *(
             f"actuators.{link}.{method}"
-            for link in ("Sampled", "TransportDelay", "RateLimit")
-            for method in (
-                *("inputs", "start", "torque", "state_rate", "speed", "stored_energy", "storage_power"),
-                *("memory", "output"),
-            )
+            for link in subclasses(actuators, actuators.Sampled)
+            for method in ("memory", "output")
         ),
     ),
     "a contract for subclasses, called when a plant is made and by a running loop",
