@@ -133,10 +133,13 @@ def test_bundled_robots_are_those_of_models(robot):
     assert robot.name in models.names()
 
 
+PHASES = Phase.generate, Phase.shrink  # without explanations of a failure, which take seconds
+SHRINKING = settings(derandomize=True, max_examples=200, database=None, phases=PHASES)
+
+
 def test_bundled_robots_shrink_to_the_two_link_arm():
-    quick = settings(derandomize=True, database=None)
-    assert find(BUNDLED, lambda r: True, settings=quick).name == "two_link"
-    assert find(BUNDLED, lambda r: r.joints[0].kind == "free", settings=quick).nv > 6
+    assert find(BUNDLED, lambda r: True, settings=SHRINKING).name == "two_link"
+    assert find(BUNDLED, lambda r: r.joints[0].kind == "free", settings=SHRINKING).nv > 6
 
 
 @pytest.mark.parametrize(
@@ -155,13 +158,11 @@ def test_strategies_refuse_what_draws_nothing(options, message):
 
 
 def test_failing_cases_shrink_to_simple_ones():
-    phases = (Phase.generate, Phase.shrink)  # to explain a failure takes seconds
-    quick = settings(derandomize=True, max_examples=200, database=None, phases=phases)
-    robot = find(testing.robots(), lambda r: r.nbodies >= 3, settings=quick)
+    robot = find(testing.robots(), lambda r: r.nbodies >= 3, settings=SHRINKING)
     assert robot.nbodies == 3
     assert [j.kind for j in robot.joints] == ["revolute"] * 3
     assert robot.parents == (-1, 0, 1)
-    q, v = find(testing.states(robot), lambda s: np.abs(s[1]).max() > 1.0, settings=quick)
+    q, v = find(testing.states(robot), lambda s: np.abs(s[1]).max() > 1.0, settings=SHRINKING)
     assert not q.any()
     assert np.count_nonzero(v) == 1
 
