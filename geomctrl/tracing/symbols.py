@@ -115,14 +115,9 @@ def as_whole(x: Any, kind: Any = INT) -> Any:
 
 
 def _made(op: str, *args: Any) -> Symbol:
-    graph: Any = None
-    truths = False
-    for x in args:
-        kind = type(x)  # isinstance would call `__class__` of each symbol
-        if graph is None and (kind is Symbol or kind is Condition):
-            graph = x.graph
-        truths = truths or kind in TRUTHS
-    if truths and op not in LOGICAL:
+    graph = next(filter(_is_traced, args)).graph
+    # isinstance would call `__class__` of each symbol
+    if op not in LOGICAL and not TRUTHS.isdisjoint(map(type, args)):
         args = tuple(_as_numbers(op, args))
     ends = [x.index if type(x) is Symbol and x.graph is graph else graph.operand(x) for x in args]
     if op in COMMUTATIVE and ends[0] > ends[1]:
@@ -150,7 +145,7 @@ def _is_zero(x: Any) -> bool:
 
 def _negated(x: Any) -> Symbol | None:
     """y if x is -y."""
-    node = x.graph.nodes[x.index] if type(x) is Symbol else ("",)
+    node: tuple = x.graph.nodes[x.index] if type(x) is Symbol else ("",)
     return Symbol(x.graph, node[1]) if node[0] == "neg" else None
 
 
@@ -341,7 +336,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     """a where the condition holds, else b, for numbers and entry by entry for tuples of numbers."""
     if type(condition) is not Condition:
         return a if condition else b
-    if type(a) is not Symbol and isinstance(a, tuple):  # isinstance would call `__class__` of each symbol
+    if not is_symbol(a) and isinstance(a, tuple):  # isinstance would call `__class__` of each symbol
         chosen = [where(condition, x, y) for x, y in zip(a, b, strict=True)]
         return type(a)(*chosen) if hasattr(a, "_fields") else tuple(chosen)
     if (truths := [type(x) in TRUTHS for x in (a, b)]) != [False, False]:
