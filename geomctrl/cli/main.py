@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cyclopts import App, Group, Parameter
+from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnusedCliTokensError
 from rich.text import Text
 
 from geomctrl import __version__
@@ -41,6 +41,17 @@ def _help_page(name: str) -> str:
     return ast.get_docstring(ast.parse(source)) or ""
 
 
+def _message(error: CycloptsError) -> str:
+    """The message of an error of the command line; cyclopts' own words where they say what to change."""
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        several = len(error.unused_tokens) > 1
+        return f"unexpected argument{'s' * several}: {' '.join(map(repr, error.unused_tokens))}"
+    if isinstance(error, MissingArgumentError) and error.argument is not None and not error.keyword:
+        page = " ".join(("geomctrl", *(error.command_chain or ()), "--help"))
+        return f"{error.argument.name}: required, but not given; see {page}"
+    return str(error)
+
+
 app = App(
     name="geomctrl",
     help=HELP,
@@ -51,7 +62,7 @@ app = App(
     config=read_setup,
     result_action="return_int_as_exit_code_else_zero",
     error_console=plain_console(stderr=True, soft_wrap=True),
-    error_formatter=lambda error: Text(printable(f"geomctrl: {error}"), "red"),
+    error_formatter=lambda error: Text(printable(f"geomctrl: {_message(error)}"), "red"),
 )
 app.register_install_completion_command(help="Install completion of commands and options for bash, zsh or fish.")
 for _order, _name in enumerate(COMMANDS):
