@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import FLOAT64, checked, instance, number, one_state, shown
+from geomctrl.arguments import FLOAT64, checked, instance, listed, number, one_state, shown
 from geomctrl.control.contracts import Command, Reference
 from geomctrl.control.friction import Friction, FrictionModel
 from geomctrl.control.friction.model import friction_of_law
@@ -252,8 +252,9 @@ def _adapted(robot: Robot, adapt: str | Sequence[str], form: Form) -> tuple[np.n
 
 
 def numbers_of_bodies(robot: Robot, names: Sequence[str]) -> list[int]:
-    if isinstance(names, str) or not isinstance(names, Sequence) or not names:
-        raise ArgumentError(f"adapt: expected 'links', 'base' or a list of body names, got {shown(names)}")
+    expected = "'links', 'base' or a list of body names"
+    if not (names := listed("adapt", names, expected)):
+        raise ArgumentError(f"adapt: expected {expected}, got none")
     for name in names:
         if not isinstance(name, str) or name not in robot.body_names:
             bodies = ", ".join(map(repr, robot.body_names))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import one_state, shown
+from geomctrl.arguments import is_a, one_state, shown
 from geomctrl.control.contracts import require_controller, started
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration
@@ -18,7 +18,7 @@ def wrapped_law(name: str, law: Any, robot: Robot | None = None) -> Any:
     no state, and with a model unless the model `robot` is given."""
     require_controller(law, name)
     robot = getattr(law, "robot", robot)
-    if not isinstance(robot, Robot):
+    if not is_a(robot, Robot):
         raise ArgumentError(f"{name}: expected a controller with its model as an attribute `robot`, got {shown(law)}")
     start = started(law, robot)
     if getattr(law, "group", None) is not None or (start is not None and np.ndim(start) != 1):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import flag, instance, one_state, shown
+from geomctrl.arguments import flag, instance, is_a, one_state, shown
 from geomctrl.control.contracts import Desired, Lyapunov, Reference, desired_at, require_reference
 from geomctrl.control.friction.model import FrictionModel, friction_of_law
 from geomctrl.control.plant import Plant
@@ -51,7 +51,7 @@ class ModelBased(Law):
     Lambda: np.ndarray
 
     def __init__(self, robot: Robot, reference: Reference, friction: FrictionModel | None = None):
-        if not isinstance(robot, Robot):
+        if not is_a(robot, Robot):
             raise ArgumentError(f"robot: expected a geomctrl.Robot, got {shown(robot)}")
         self.robot, self.reference = robot, require_reference(reference, robot)
         self.friction = friction_of_law(friction, robot.nv)

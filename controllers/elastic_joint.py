@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import one_state, shown
+from geomctrl.arguments import is_a, one_state, shown
 from geomctrl.control.contracts import Command, Desired, Lyapunov, time
 from geomctrl.control.elastic_joints import per_joint, with_rotors
 from geomctrl.control.references import SmoothReference
@@ -82,7 +82,12 @@ class ElasticJoint(Law):
         self.links, self.robot = robot.with_armature(0.0), with_rotors(robot, rotor)
         self.K, self.B = per_joint("stiffness", stiffness, n), per_joint("rotor", rotor, n)
         self.w = per_joint("bandwidth", bandwidth, n)
-        if isinstance(reference, type) or not callable(reference) or np.shape(reference(0.0)) != (5, n):
+        if (
+            isinstance(reference, type)
+            or not callable(reference)
+            or not bool(is_a(reference, object))
+            or np.shape(reference(0.0)) != (5, n)
+        ):
             expected = (
                 f"a function t -> (5, {n}), q_d and four derivatives, as Harmonic(...) and RestToRest(...) return"
             )

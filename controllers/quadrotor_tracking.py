@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import number, shown
+from geomctrl.arguments import is_a, number, shown
 from geomctrl.control.attitude import AttitudeError, FlatOutputs, attitude_error, heading, require_flying, thrust_frame
 from geomctrl.control.contracts import Command, Lyapunov, time
 from geomctrl.control.plant import Plant
@@ -109,7 +109,7 @@ class QuadrotorTracking(Law):
         acceleration: float = 5.0,
     ):
         require_flying("robot", robot)
-        if not isinstance(reference, FlatOutputs):
+        if not is_a(reference, FlatOutputs):
             raise ArgumentError(f"reference: expected a geomctrl.control.FlatOutputs, got {shown(reference)}")
         self.robot, self.reference = robot, reference
         self.mass, self.J = inertia_of(robot)

@@ -1,7 +1,10 @@
 """Check and convert arguments of public functions: shapes, finite numbers, choices, leading axes."""
 
 import contextlib
+import dataclasses
+import functools
 import inspect
+import io
 import itertools
 import math
 import operator
@@ -37,12 +40,24 @@ def shown(x: object) -> str:
 
 
 def is_a(x: object, kinds: type[T] | tuple[type[T], ...]) -> TypeGuard[T]:
-    """`isinstance`, and False for an object whose class can not be read, such as a dead weak proxy."""
+    """`isinstance`, and False for an object whose class can not be read, such as a dead weak proxy, and for one of a
+    class of this package whose constructor has not run.
+    """
     try:
-        return isinstance(x, kinds)
+        return isinstance(x, kinds) and not (getattr(x, "__dict__", None) == {} and _stores_arguments(type(x)))
     except Exception:
         issubclass(object, kinds)  # raises TypeError if `kinds` is the reason
         return False
+
+
+@functools.cache
+def _stores_arguments(kind: type) -> bool:
+    """Whether the constructor of a class of this package has arguments, so that each object has attributes."""
+    if dataclasses.is_dataclass(kind) and kind.__module__.startswith("geomctrl."):
+        return bool(dataclasses.fields(kind))
+    home = next(base for base in kind.__mro__ if "__init__" in vars(base))
+    parameters = inspect.signature(home.__init__).parameters if home.__module__.startswith("geomctrl.") else ()
+    return len(parameters) > 1
 
 
 def has_attributes(x: object, *names: str) -> bool:
@@ -233,6 +248,18 @@ def choice(name: str, x: object, options: Iterable[str]) -> str:
     return str(x)
 
 
+def choices(name: str, x: object, options: Iterable[str], ordered: bool = False) -> list[str]:
+    """Return the items of x; raises ArgumentError, naming the argument `name`, unless each is one of the `options`."""
+    allowed = tuple(options)
+    expected = f"some of {', '.join(allowed)}"
+    unknown = items = listed(name, x, expected, ordered)
+    with contextlib.suppress(Exception):  # of a subclass that compares in its own way
+        unknown = [item for item in items if not isinstance(item, str) or item not in allowed]
+    if unknown:
+        raise ArgumentError(f"{name}: expected {expected}, got {shown(unknown)}")
+    return [str(item) for item in items]
+
+
 def _one_of(options: Sequence[str]) -> str:
     quoted = [repr(w) for w in options]
     return " or ".join(quoted) if len(quoted) < 3 else "one of " + ", ".join(quoted)
@@ -242,7 +269,7 @@ def function(name: str, x: object, expected: str, inputs: int | None = None) -> 
     """Return x; raises ArgumentError, naming the argument `name`, unless it is callable, with `inputs` arguments by
     position if that is known. expected: for example "f(t, q)".
     """
-    if not callable(x):
+    if not callable(x) or not bool(is_a(x, object)):
         raise ArgumentError(f"{name}: expected a function {expected}, got {shown(x)}")
     if inputs is not None and not accepts(x, inputs):
         raise ArgumentError(
@@ -286,12 +313,12 @@ def path_of(name: str, x: object) -> Path:
 
 
 def listed(name: str, x: object, expected: str = "a list", ordered: bool = True) -> list:
-    """Return the items of x; raises ArgumentError, naming the argument `name`, for strings, dicts, non-iterables and,
-    if the order of the items matters, sets.
+    """Return the items of x; raises ArgumentError, naming the argument `name`, for strings, dicts, files, non-iterables
+    and, if the order of the items matters, sets.
     """
     if ordered and is_a(x, (set, frozenset)):
         raise ArgumentError(f"{name}: expected {expected} in order, got {shown(x)}")
-    refused = (str, bytes, bytearray, memoryview, Mapping)
+    refused = (str, bytes, bytearray, memoryview, Mapping, io.IOBase)
     if not is_a(x, refused) and is_a(x, Iterable) and not is_masked(x):
         with contextlib.suppress(TypeError):  # an array without axes
             return _items(name, x, expected)
@@ -385,34 +412,35 @@ def same_batch(names: tuple[str, str], a: np.ndarray, b: np.ndarray, core: tuple
     return first
 
 
+def without_overflow_warnings(function: Callable[..., T]) -> Callable[..., T]:
+    """Decorate a function that computes with numpy: what overflows is infinite or nan, as in compiled kernels, and
+    numpy does not warn.
+    """
+
+    @functools.wraps(function)
+    def quiet(*args: Any, **options: Any) -> T:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return function(*args, **options)
+
+    return quiet
+
+
 def require_rotation(name: str, R: np.ndarray, problem: str = "expected a rotation, got ") -> None:
     """Raise ArgumentError unless every R (..., 3, 3) is a rotation to ROTATION_TOLERANCE."""
-    if rotation_residual(R).max(initial=0.0) > ROTATION_TOLERANCE:
-        error, det = _off_orthogonal(R).max(), np.linalg.det(R).min()
+    if not rotation_residual(R).max(initial=0.0) <= ROTATION_TOLERANCE:
+        with np.errstate(over="ignore", invalid="ignore"):
+            error, det = _off_orthogonal(R).max(), np.linalg.det(R).min()
         raise ArgumentError(f"{name}: {problem}|R^T R - 1| = {error:.3g}, det R = {det:.3g}")
 
 
 def rotation_residual(R: np.ndarray) -> np.ndarray:
     """max |R^T R - 1| of every R (..., 3, 3), plus 2, a reflection's distance from SO(3), where det R < 0."""
-    return _off_orthogonal(R) + np.where(np.linalg.det(R) < 0.0, 2.0, 0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _off_orthogonal(R) + np.where(np.linalg.det(R) < 0.0, 2.0, 0.0)
 
 
 def _off_orthogonal(R: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.abs(R.swapaxes(-1, -2) @ R - np.eye(3)).max(axis=(-2, -1))
-
-
-def block_diagonal(*blocks: np.ndarray) -> np.ndarray:
-    """Square blocks (..., n_i, n_i) on the diagonal of (..., n, n); a block without leading axes is used for all."""
-    batch = np.broadcast_shapes(*(b.shape[:-2] for b in blocks))
-    n = sum(b.shape[-1] for b in blocks)
-    out = np.zeros((*batch, n, n))
-    k = 0
-    for b in blocks:
-        span = slice(k, k + b.shape[-1])
-        out[..., span, span] = b
-        k = span.stop
-    return out
+    return np.abs(R.swapaxes(-1, -2) @ R - np.eye(3)).max(axis=(-2, -1))
 
 
 def tolerance(name: str, x: object) -> float:

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from geomctrl.arguments import shown
+from geomctrl.arguments import is_a, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import building, configuration, variants
 from geomctrl.mechanism.mechanism import Mechanism
@@ -58,7 +58,7 @@ def _of_a_robot(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def checked(robot: Mechanism, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(robot, Mechanism):
+        if not is_a(robot, Mechanism):
             raise ArgumentError(f"robot: expected a Robot, got {shown(robot)}; call it as robot.{method.__name__}(...)")
         return method(robot, *args, **kwargs)
 

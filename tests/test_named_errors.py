@@ -256,8 +256,7 @@ def test_equations_without_a_solution():
     t = 0.01 * np.arange(n)
     q, v, a = rng.normal(size=(3, n, 2))
     data = identification.Dataset(t, q, v, a, ROBOT.inverse_dynamics(q, v, a))
-    refusal = pytest.raises(identification.SolverError, match="weights: expected numbers of usual sizes")
-    with refusal, np.errstate(over="ignore", invalid="ignore"):
+    with pytest.raises(identification.SolverError, match="weights: expected numbers of usual sizes"):
         identification.fit(identification.RegressorModel(ROBOT), data, "ridge", weights=[1e308, 1e308])
 
 
@@ -293,6 +292,68 @@ def test_a_compiled_law_in_another_process(how):
         there = pool.submit(law, 0.0, q, ZERO, None).result()
     np.testing.assert_array_equal(there.tau, law(0.0, q, ZERO, None).tau)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(law))(0.0, q, ZERO, None).tau, there.tau)
+
+
+# --- objects and files that can not be read ---------------------------------------------------------------------------
+
+
+class Unreadable(dict):
+    """A mapping whose items raise."""
+
+    keys = items = __iter__ = property(lambda self: 1 / 0)
+
+
+class Raises(str):
+    """A text that raises where it is compared."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        raise RuntimeError("no comparison")
+
+
+def empty_robot():
+    return object.__new__(gc.Robot)
+
+
+PROOF = functools.cache(lambda: testing.certify_lyapunov(STRICT, ROBOT, (0.01, 0.1), levels=False))
+STRICT = controllers.PDGravity(ROBOT, ZERO, kp=50.0, kd=20.0, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("robot", lambda: papers.factored.mass_matrix(empty_robot(), ZERO)),
+        ("robot", lambda: gc.Robot.mass_matrix(empty_robot(), ZERO)),
+        ("robot", lambda: gc.Plant(empty_robot())),
+        ("plant", lambda: gc.simulate(object.__new__(gc.Plant), LAW, ZERO, ZERO, 0.1, 0.01)),
+        ("controller", lambda: gc.simulate(ROBOT, object.__new__(controllers.PDGravity), ZERO, ZERO, 0.1, 0.01)),
+        ("reference", lambda: controllers.Passivity(ROBOT, object.__new__(references.Quintic))),
+        ("actuators", lambda: gc.Plant(ROBOT, actuators=[object.__new__(gc.actuators.Lag)])),
+        ("friction", lambda: gc.Plant(ROBOT, object.__new__(gc.Friction))),
+        ("kinds", lambda: testing.random_robot(np.random.default_rng(0), [Raises("revolute")])),
+        ("kinds", lambda: testing.random_robot(np.random.default_rng(0), {"revolute", "prismatic"})),
+        ("ignore", lambda: identification.Settings(ignore=[Raises("gain")])),
+        ("ignore", lambda: gc.load_mjcf("<mujoco/>", ignore=[Raises("armature")])),
+        ("source", lambda: identification.Dataset.read(Unreadable(t=0))),
+        ("adapt", lambda: controllers.SlotineLi(ROBOT, MOTION, adapt=3)),
+        ("episodes", lambda: identification.Reading(episodes=io.StringIO())),
+        ("domain", lambda: testing.Region(domain={"q": "x"})),
+        ("domain", lambda: testing.Region(domain={"q": [0.5]})),
+        ("spread", lambda: testing.Region(spread={"q": "x"})),
+        ("coriolis", lambda: testing.assert_skew_symmetric(ROBOT, coriolis=lambda q: q)),
+        ("controller", lambda: testing.assert_lyapunov(lambda t, q, v, z: None, ROBOT)),
+        ("t", lambda: Trajectory(2.0, np.ones((2, 5))).at(1e200)),
+    ],
+)
+def test_arguments_that_can_not_be_used_are_named(name, call):
+    with pytest.raises(GeomctrlError, match=rf"(?<!\w){name}(\[0\])?:"):
+        call()
+
+
+def test_parameters_that_are_arrays_belong_to_a_claim_of_their_own():
+    with pytest.raises(ArgumentError, match="controller, plant, box: expected those of the proof"):
+        testing.recheck_lyapunov(PROOF(), parameters=np.zeros(2))
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -343,3 +404,16 @@ def test_commands_say_what_is_wrong(message, tmp_path, monkeypatch):
     said = run(*message, status=2).output
     assert "geomctrl: " in said or "Error" in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("robots", "x", "y"), "unexpected arguments: 'x' 'y'"),
+        (("track", "two_link", "z"), "unexpected argument: 'z'"),
+        (("identify", "log.csv"), "--robot: required, but not given; see geomctrl identify --help"),
+        (("info",), "ROBOT: required, but not given; see geomctrl info --help"),
+    ],
+)
+def test_commands_name_arguments_that_are_missing_or_too_many(command, message):
+    assert message in " ".join(run(*command, status=2).output.split())

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import listed, shown
+from geomctrl.arguments import is_a, listed, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
@@ -19,7 +19,7 @@ def checked_changes(robot: Robot, changes: Any) -> tuple[tuple[float, Robot], ..
     except (TypeError, ValueError):
         raise ArgumentError(f"changes: expected (time, robot) pairs, got {shown(changes)}") from None
     for t, changed in pairs:
-        if not (isinstance(t, int | float | np.number) and math.isfinite(t) and isinstance(changed, Robot)):
+        if not (isinstance(t, int | float | np.number) and math.isfinite(t) and is_a(changed, Robot)):
             raise ArgumentError(f"changes: expected a finite time and a geomctrl.Robot, got {t} and {shown(changed)}")
         if not _same_joints(changed, robot):
             raise ArgumentError(f"changes: the robot from t = {t:g} on has other joints than the first")

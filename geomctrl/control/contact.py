@@ -19,6 +19,7 @@ F u / sqrt((mu N)^2 - F^2).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -63,7 +64,7 @@ class HalfSpace(ReadableRepr):
 
     def __post_init__(self):
         n = exactly("normal", self.normal, (3,))
-        length = float(np.linalg.norm(n))
+        length = math.hypot(*n)  # also of components whose squares overflow
         if not 0.0 < length < np.inf:
             raise ArgumentError(f"normal: expected a direction, got {shown(self.normal)}")
         object.__setattr__(self, "normal", frozen(n / length))

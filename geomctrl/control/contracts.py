@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from geomctrl.arguments import accepts, number, read_only, shown
+from geomctrl.arguments import accepts, is_a, number, read_only, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.numbers import holds_symbols
 from geomctrl.tracing.untraceable import assigned
@@ -190,7 +190,7 @@ def require_controller(controller: Any, name: str = "controller") -> None:
     """Raise ArgumentError unless the object can be called as a controller; a class of controllers is none."""
     arguments = ("t", "q", "v", "z", "y") if wants_measurements(controller) else ("t", "q", "v", "z")
     expected = f"{name}: expected a geomctrl.Controller, which is called with ({', '.join(arguments)})"
-    if isinstance(controller, type) or not callable(controller):
+    if isinstance(controller, type) or not callable(controller) or not bool(is_a(controller, object)):
         raise ArgumentError(f"{expected}, got {shown(controller)}")
     if not accepts(controller, len(arguments)):
         raise ArgumentError(f"{expected}, got {shown(controller)}, called with {inspect.signature(controller)}")
@@ -202,7 +202,7 @@ def require_reference(reference: Any, robot: Any = None, name: str = "reference"
     if isinstance(reference, type):
         kind = reference.__name__
         raise ArgumentError(f"{expected}, got the class {kind}: pass an object, {kind}(...)")
-    if not callable(reference):
+    if not callable(reference) or not bool(is_a(reference, object)):
         raise ArgumentError(f"{expected}, got {shown(reference)}")
     if not accepts(reference, 1):
         raise ArgumentError(f"{expected}, got {shown(reference)}, which takes {inspect.signature(reference)}")
@@ -265,7 +265,7 @@ def desired_at(reference: Reference, t: float) -> Desired:
     if latest is None:
         try:
             return reference(t)
-        except TypeError:
+        except (TypeError, AttributeError):
             require_reference(reference)
             raise
     if latest.t != t or latest.reference is not reference:

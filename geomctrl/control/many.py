@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import count, instance, listed
+from geomctrl.arguments import count, instance, is_a, listed
 from geomctrl.errors import ArgumentError
 from geomctrl.motion.trajectory import step_count
 from geomctrl.other_names import OF_SIMULATE, named_arguments
@@ -135,7 +135,7 @@ def simulate_many(
 
 def _cases(plants: Any, controllers: Any, q0: ArrayLike, v0: ArrayLike) -> list[Case]:
     many = {
-        "plants": None if isinstance(plants, (Plant, Robot)) else _plants(plants),
+        "plants": None if is_a(plants, (Plant, Robot)) else _plants(plants),
         "controllers": listed("controllers", controllers) if isinstance(controllers, Sequence) else None,
         "q0": _rows(q0),
         "v0": _rows(v0),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geomctrl.arguments import flag, instance, number, shown
+from geomctrl.arguments import flag, instance, is_a, number, shown
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import difference
@@ -370,7 +370,7 @@ class WorstMonitor(Measure):
     def __init__(self, monitor: str | Monitor = "energy"):
         monitors = {m.name: m for m in default_monitors()}
         chosen = monitors.get(monitor) if isinstance(monitor, str) else monitor
-        if not isinstance(chosen, Monitor):
+        if not is_a(chosen, Monitor):
             raise ArgumentError(f"monitor: expected one of {', '.join(monitors)}, or a Monitor, got {shown(monitor)}")
         self.monitor, self.name = chosen, f"worst_{chosen.name}"
         self.description = f"worst of the run: {chosen.description}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import FLOAT64, checked, instance, one_state, shown
+from geomctrl.arguments import FLOAT64, checked, instance, is_a, one_state, shown, without_overflow_warnings
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
@@ -132,7 +132,7 @@ class Plant(PlantState, PlantExport, ReadableRepr):
             require_arguments(cls, name, arguments)
 
     def __post_init__(self):
-        if not isinstance(self.robot, Robot):
+        if not is_a(self.robot, Robot):
             raise ArgumentError(f"robot: expected a geomctrl.Robot, got {shown(self.robot)}")
         friction, nv = friction_of(self.friction, self.robot), self.robot.nv
         put = object.__setattr__
@@ -453,6 +453,7 @@ class Plant(PlantState, PlantExport, ReadableRepr):
         out[: len(rate) - 1], out[-1] = rate[:-1], rate[-1]
         return True
 
+    @without_overflow_warnings
     def power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any = None) -> float:
         """Return the power into the robot's energy and all other stored energy [W].
 
@@ -533,7 +534,7 @@ class Plant(PlantState, PlantExport, ReadableRepr):
 
 def plant_of(name: str, x: object, *, state: bool = True) -> Plant:
     """x, or `Plant(x)` of a robot. Raises ArgumentError otherwise; state=False allows no plant with a state."""
-    if isinstance(x, Robot):
+    if is_a(x, Robot):
         return Plant(x)
     plant = instance(name, x, Plant, "a geomctrl.Plant or a Robot")
     if plant.has_state and not state:

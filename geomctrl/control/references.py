@@ -190,10 +190,11 @@ class Sinusoids(ReadableRepr):
         n = robot.nv
         rows = []
         for name, x in (("amplitude", amplitude), ("frequency", frequency), ("phase", phase)):
-            a = np.atleast_2d(checked(name, x, ()))
-            if a.ndim != 2 or a.shape[1] not in (1, n) or (np.ndim(x) == 1 and a.shape[1] != n):
+            numbers = checked(name, x, ())
+            a = np.atleast_2d(numbers)
+            if a.ndim != 2 or a.shape[1] not in (1, n) or (numbers.ndim == 1 and a.shape[1] != n):
                 raise ArgumentError(
-                    f"{name}: expected finite numbers of shape ({n},) or (harmonics, {n}), got {np.shape(x)}"
+                    f"{name}: expected finite numbers of shape ({n},) or (harmonics, {n}), got {numbers.shape}"
                 )
             rows.append(a)
         harmonics = max(len(a) for a in rows)
@@ -386,8 +387,7 @@ class RestToRest(_Smooth):
     def __post_init__(self):
         if checked("q1", self.q1, ()).shape != (shape := checked("q0", self.q0, ()).shape):
             raise ArgumentError(f"q1: expected shape {shape}, that of q0, got {np.shape(self.q1)}")
-        if checked("duration", self.duration, ()).shape != () or self.duration <= 0.0:
-            raise ArgumentError(f"duration: expected a positive number of seconds, got {shown(self.duration)}")
+        number("duration", self.duration, "a positive number of seconds", lambda x: x > 0.0)
 
     def __call__(self, t: float) -> np.ndarray:
         u = min(max(time(t) / self.duration, 0.0), 1.0)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import count, instance, listed, number, path_of, shown
+from geomctrl.arguments import count, instance, is_a, listed, number, path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import difference
 from geomctrl.other_names import ON_RUN, missing_attribute, named_arguments
@@ -558,8 +558,8 @@ class Run(Samples):
         >>> np.array_equal(same.q, run.q)
         True
         """
-        plant = Plant(plant) if isinstance(plant, Robot) else plant
-        if not (plant is None or isinstance(plant, Plant)):
+        plant = Plant(plant) if is_a(plant, Robot) else plant
+        if not (plant is None or is_a(plant, Plant)):
             raise ArgumentError(f"plant: expected a geomctrl.Plant, a Robot or None, got {shown(plant)}")
         return cls(*read_arguments(path, plant))
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import listed, shown
+from geomctrl.arguments import is_a, listed, shown
 from geomctrl.errors import ArgumentError, SimulationError
 
 from .sensors.sensor import Sensor, Truth, normals
@@ -281,10 +281,10 @@ def _warn_once(message: str) -> None:
 def checked_sensors(plant: Any) -> tuple[Sensor, ...]:
     """The sensors of a plant under construction. Raises ArgumentError for the argument `sensors`."""
     argument = plant.sensors
-    sensors = (argument,) if isinstance(argument, Sensor) else tuple(listed("sensors", argument, "geomctrl.sensors"))
+    sensors = (argument,) if is_a(argument, Sensor) else tuple(listed("sensors", argument, "geomctrl.sensors"))
     names: set[str] = set()
     for sensor in sensors:
-        if not isinstance(sensor, Sensor):
+        if not is_a(sensor, Sensor):
             raise ArgumentError(f"sensors: expected geomctrl.sensors.Sensor, got {shown(sensor)}")
         if sensor.name in names:
             raise ArgumentError(f"sensors: two are named {sensor.name!r}; use distinct names")

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from geomctrl.arguments import instance, listed, shown
-from geomctrl.errors import ArgumentError
+from geomctrl.arguments import choices, instance, listed
 
 KINDS = {
     "sign": "a joint's torque, position or both of the other sign",
@@ -71,12 +70,7 @@ def listing(kind: str, seen: str, items: Sequence[str], advice: str, fatal: bool
 
 def ignorable(name: str, kinds: Any) -> tuple[str, ...]:
     """Return the kinds of findings to ignore after checking that they are keys of KINDS, or "all"."""
-    if isinstance(kinds, str) or not isinstance(kinds, Sequence):
-        raise ArgumentError(f"{name}: expected kinds of findings, a list of names, got {shown(kinds)}")
-    for kind in (names := listed(name, kinds, "kinds of findings")):
-        if not isinstance(kind, str) or (kind != ALL and kind not in KINDS):
-            raise ArgumentError(f"{name}: expected {', '.join(KINDS)} or {ALL}, got {shown(kind)}")
-    return tuple(names)
+    return tuple(choices(name, kinds, (*KINDS, ALL)))
 
 
 TRUST, DOUBTS, DISTRUST = "trust", "doubts", "distrust"

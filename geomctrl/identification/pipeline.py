@@ -165,7 +165,7 @@ class _Identification:
             return [data]
         if not isinstance(test, (int, float)):
             settings = self.settings
-            other = read_log(test, self.robot, reading or settings.reading, settings.filtering.resample)
+            other = read_log(test, self.robot, reading or settings.reading, settings.filtering.resample, "test")
             notes["split"] = f"tested on {other.label!r}"
             return [data, other]
         notes["split"] = (

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, choice, count, frozen, shown
+from geomctrl.arguments import checked, choice, count, frozen, shown, without_overflow_warnings
 from geomctrl.errors import ArgumentError, NameNotFoundError
 
 __all__ = ["Tableau", "method", "methods"]
@@ -82,6 +82,7 @@ class Tableau:
     interpolant: Any = None
     family: str = "MK"
 
+    @without_overflow_warnings
     def __post_init__(self):
         if not isinstance(self.name, str):
             raise ArgumentError(f"name: expected a name, got {shown(self.name)}")

@@ -102,7 +102,7 @@ class MujocoPlant(Plant):
         if has_symbols(q):
             raise UntraceableError("MuJoCo's equations of motion can not be traced: runs on them are in Python")
         for name, x in (("q", q), ("v", v), ("tau", tau)):
-            if not math.isfinite(x.dot(x)):
+            if not math.isfinite(sum(x.tolist())):
                 checked(name, x, x.shape)
         if not hasattr(self._own, "data"):
             self._own.data = self._mujoco.MjData(self.model)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import choice, has_attributes, listed, optional_package, shown
+from geomctrl.arguments import choice, choices, has_attributes, is_a, optional_package, shown
 from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, ModelError
 from geomctrl.lie import se3
 from geomctrl.mechanism import inertia
@@ -88,11 +88,9 @@ def from_pinocchio_model(model: Any, *, ignore: Iterable[str] = (), physical: st
     """See `geomctrl.Robot.from_pinocchio`."""
     pin, left_out = (
         _the_package("from_pinocchio"),
-        listed("ignore", [ignore] if isinstance(ignore, str) else ignore, ordered=False),
+        choices("ignore", [ignore] if is_a(ignore, str) else ignore, ("armature",)),
     )
     choice("physical", physical, PHYSICAL)
-    if not all(isinstance(key, str) and key == "armature" for key in left_out):
-        raise ArgumentError(f"ignore: expected some of armature, got {shown(left_out)}")
     if not isinstance(model, pin.Model):
         hint = ": give its .model" if has_attributes(model, "model") else ""
         raise ArgumentError(f"model: expected a pinocchio.Model, got {shown(model)}{hint}")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from geomctrl.arguments import ROTATION_TOLERANCE, checked, has_attributes, same_batch, shown
+from geomctrl.arguments import ROTATION_TOLERANCE, checked, has_attributes, same_batch, shown, without_overflow_warnings
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
@@ -369,6 +369,7 @@ def _angle(joint, x):
     return np.arctan2(x[:, 1:], x[:, :1])
 
 
+@without_overflow_warnings
 def _check_unit(joint, expected, x):
     norm = np.linalg.norm(x, axis=1)
     off = np.abs(norm - 1.0)

@@ -113,7 +113,9 @@ def _name(name: str | None, robot: Robot) -> str:
     require_robot("robot", robot)
     if name is not None and not isinstance(name, str):
         raise ArgumentError(f"name: expected a string or None, got {shown(name)}")
-    return name or robot.name
+    if name and "." in name:
+        raise ArgumentError(f"name: expected a name without dots, which python-control refuses, got {shown(name)}")
+    return name or robot.name.replace(".", "_")
 
 
 def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: str | None = None):

@@ -120,7 +120,7 @@ def _expand(M, screw, kind):
         d = R @ v
     elif kind == ROTATING:
         W = np.cross(np.eye(3), w)  # [w]
-        pitch = w @ v if abs(w @ v) > 1e-14 * np.linalg.norm(v) else 0.0  # ignores rounding errors
+        pitch = w @ v if abs(w @ v) > 1e-14 * math.hypot(*v) else 0.0  # ignores rounding errors
         a[:, :3], b[:, :3], c[:, :3] = R @ (np.eye(3) + W @ W), R @ W, -R @ W @ W
         a[:, 3] += R @ W @ v
         b[:, 3], c[:, 3], d = -R @ W @ W @ v, -R @ W @ v, R @ w * pitch

@@ -1,5 +1,6 @@
 """Argument checks and batches for all groups, `so3` and `se3`, and the group R^n."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from geomctrl.arguments import (
     generator,
     rotation_residual,
     same_batch,
+    without_overflow_warnings,
 )
 from geomctrl.compiler.kernel_traces import run
 from geomctrl.tracing.numbers import has_symbols, holds
@@ -33,6 +35,7 @@ class CheckedGroup:
     dim: int
     shape: tuple[int, ...]
 
+    @without_overflow_warnings
     def compose(self, a, b):
         """Return the product a b."""
         return self._compose(*checked_pair(("a", "b"), a, b, self.shape, self.shape))
@@ -50,6 +53,7 @@ class CheckedGroup:
         """Return dexp_inv(x) @ y for x, y (..., dim), without building the matrix."""
         return self._dexp_inv_mul(*checked_pair(("x", "y"), x, y, (self.dim,), (self.dim,)))
 
+    @without_overflow_warnings
     def rotation(self, x):
         """Return the largest rotation angle [rad] of exp(x).
 
@@ -92,6 +96,19 @@ class CheckedGroup:
         with np.errstate(invalid="ignore", over="ignore"):
             off = np.asarray(self._residual(a))
         return np.asarray(np.where(np.isfinite(off), off, np.inf))[()]
+
+
+def block_diagonal(*blocks: np.ndarray) -> np.ndarray:
+    """Square blocks (..., n_i, n_i) on the diagonal of (..., n, n); a block without leading axes is used for all."""
+    batch = np.broadcast_shapes(*(b.shape[:-2] for b in blocks))
+    n = sum(b.shape[-1] for b in blocks)
+    out = np.zeros((*batch, n, n))
+    k = 0
+    for b in blocks:
+        span = slice(k, k + b.shape[-1])
+        out[..., span, span] = b
+        k = span.stop
+    return out
 
 
 def over_batch(kernel: Callable, core: int, *arrays: np.ndarray) -> np.ndarray:
@@ -182,7 +199,7 @@ class Rn(CheckedGroup):
 
     def _plain(self, x):
         """Whether x is one finite vector that the kernels accept directly; other vectors may also be valid."""
-        return type(x) is np.ndarray and x.shape == self.shape and x.dtype == FLOAT64 and x.dot(x) < np.inf
+        return type(x) is np.ndarray and x.shape == self.shape and x.dtype == FLOAT64 and math.isfinite(sum(x.tolist()))
 
     def random(self, rng):
         return generator("rng", rng).normal(size=self.dim)

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from geomctrl.arguments import block_diagonal, checked, generator, rotation_residual
+from geomctrl.arguments import checked, generator, rotation_residual
 from geomctrl.compiler.kernel_traces import run
 from geomctrl.kernels import se3 as se3_kernels
 from geomctrl.kernels import so3 as so3_kernels
@@ -21,7 +21,7 @@ from geomctrl.tracing.numbers import ARRAYS
 
 from . import se3 as of_transforms
 from . import so3 as of_rotations
-from .checked_group import CheckedGroup, Rn, matrix_of, over_batch, require_rotation
+from .checked_group import CheckedGroup, Rn, block_diagonal, matrix_of, over_batch, require_rotation
 from .contract import LieGroup
 from .product import Product
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import FLOAT64, block_diagonal, checked, listed, same_batch
+from geomctrl.arguments import FLOAT64, checked, listed, same_batch
 from geomctrl.errors import ArgumentError
 
-from .checked_group import CheckedGroup, Rn, checked_pair
+from .checked_group import CheckedGroup, Rn, block_diagonal, checked_pair
 from .contract import LieGroup, require_group, rotation
 
 

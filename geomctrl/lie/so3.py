@@ -11,7 +11,7 @@ wdot) exp(w), so the body-fixed angular velocity of exp(w) is dexp(-w) wdot.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
+from geomctrl.arguments import checked, without_overflow_warnings
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import so3 as kernels
 from geomctrl.tracing.numbers import holds
@@ -135,6 +135,7 @@ def _rotation(R: ArrayLike) -> np.ndarray:
     return a
 
 
+@without_overflow_warnings
 def require_skew(name: str, A: np.ndarray) -> None:
     """Raise ArgumentError unless every A (..., 3, 3) is skew to SKEW_TOLERANCE."""
     residual = np.abs(A + A.swapaxes(-1, -2)).max(axis=(-2, -1))

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, count, flag, frozen, listed, shown, vector
+from geomctrl.arguments import checked, choice, count, flag, frozen, is_a, listed, shown, vector
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError, InertiaError, ModelError, NameNotFoundError
 from geomctrl.other_names import named_arguments
@@ -73,7 +73,7 @@ class Body(ReadableRepr):
         label = f"body {self.name!r}"
         if not isinstance(self.parent, (str, type(None))):
             raise ArgumentError(f"{label}: parent: expected a name or None, got {shown(self.parent)}")
-        if not isinstance(self.joint, Joint):
+        if not is_a(self.joint, Joint):
             raise ArgumentError(f"{label}: joint: expected a geomctrl.Joint, got {shown(self.joint)}")
         if self.placement is not None:
             object.__setattr__(self, "placement", frozen(check_transform(f"{label}: placement", self.placement)))

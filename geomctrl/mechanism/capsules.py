@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import number, shown, vector
+from geomctrl.arguments import number, shown, vector, without_overflow_warnings
 from geomctrl.errors import ArgumentError
 
 from .mechanism import WORLD, Mechanism, require_robot
@@ -126,6 +126,7 @@ class Capsule(NamedTuple):
     radius: float
 
 
+@without_overflow_warnings
 def default_radius(robot: Mechanism) -> float:
     """Return 5 % of the length of the longest chain of joint origins from the base [m].
 

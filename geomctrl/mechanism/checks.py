@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, exactly, listed, require_rotation, rotation_residual, shown, vector
+from geomctrl.arguments import checked, count, exactly, is_a, listed, require_rotation, rotation_residual, shown, vector
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.output import UNWRITABLE
 
@@ -108,7 +108,7 @@ def _names_of_bodies(body_names: Any) -> list[str]:
 def _joints(joints: Any, n: int) -> list[Joint]:
     moving = listed("joints", joints, "geomctrl.Joint objects")
     for joint in moving:
-        if not isinstance(joint, Joint):
+        if not is_a(joint, Joint):
             raise ArgumentError(f"joints: expected geomctrl.Joint, got {shown(joint)}")
         check_name("joints: name", joint.name)
         if not joint.dof:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, flag, same_batch
+from geomctrl.arguments import checked, flag, same_batch, without_overflow_warnings
 from geomctrl.errors import ArgumentError, InertiaError
 from geomctrl.lie import se3
 from geomctrl.other_names import unknown_names
@@ -67,6 +67,7 @@ def _require_symmetric(name: str, A: np.ndarray) -> None:
         raise ArgumentError(f"{name}: expected a symmetric matrix, got a relative asymmetry of {off:.3g}")
 
 
+@without_overflow_warnings
 def from_com(mass: ArrayLike, com: ArrayLike, I_com: ArrayLike) -> np.ndarray:
     """Compute the ten parameters from mass, centre of mass and inertia about it.
 
@@ -150,6 +151,7 @@ def com(parameters: ArrayLike) -> np.ndarray:
         return np.where(pi[..., :1] != 0.0, pi[..., 1:4] / pi[..., :1], np.nan)
 
 
+@without_overflow_warnings
 def com_tensor(parameters: ArrayLike) -> np.ndarray:
     """Return the rotational inertia about the centre of mass, in the axes of the frame.
 
@@ -176,6 +178,7 @@ def com_tensor(parameters: ArrayLike) -> np.ndarray:
     return tensor(pi) + pi[..., 0, None, None] * _hat(c) @ _hat(c)
 
 
+@without_overflow_warnings
 def spatial(parameters: ArrayLike) -> np.ndarray:
     """Return the spatial inertia J: momentum = J V, and kinetic energy = 1/2 V . J V for the twist V = (omega, v).
 
@@ -203,6 +206,7 @@ def spatial(parameters: ArrayLike) -> np.ndarray:
     return np.concatenate((np.concatenate((tensor(pi), H), -1), np.concatenate((-H, m), -1)), -2)
 
 
+@without_overflow_warnings
 def pseudo(parameters: ArrayLike) -> np.ndarray:
     """Return the pseudo-inertia P, which is positive definite for every body that extends in all directions.
 
@@ -231,6 +235,7 @@ def pseudo(parameters: ArrayLike) -> np.ndarray:
     return np.concatenate((np.concatenate((Sigma, h), -1), bottom), -2)
 
 
+@without_overflow_warnings
 def from_pseudo(P: ArrayLike) -> np.ndarray:
     """Return the ten parameters of a pseudo-inertia: the inverse of `pseudo`.
 
@@ -259,11 +264,16 @@ def from_pseudo(P: ArrayLike) -> np.ndarray:
     """
     P = checked("P", P, (4, 4))
     _require_symmetric("P", P)
+    return _of_pseudo(P)
+
+
+def _of_pseudo(P: np.ndarray) -> np.ndarray:
     Sigma = P[..., :3, :3]
     I = np.trace(Sigma, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - Sigma
     return np.concatenate((P[..., 3, 3, None], P[..., :3, 3], I[..., UPPER[0], UPPER[1]]), -1)
 
 
+@without_overflow_warnings
 def transform(T: ArrayLike, parameters: ArrayLike) -> np.ndarray:
     """Convert parameters from frame b to frame a: P' = T P T^T with T = T_ab.
 
@@ -291,9 +301,10 @@ def transform(T: ArrayLike, parameters: ArrayLike) -> np.ndarray:
     T, P = se3.checked_transform("T", T), pseudo(parameters)
     if T.ndim > 2 and P.ndim > 2:
         same_batch(("T", "parameters"), T, P, (2, 2))
-    return from_pseudo(T @ P @ T.swapaxes(-1, -2))
+    return _of_pseudo(T @ P @ T.swapaxes(-1, -2))
 
 
+@without_overflow_warnings
 def violation(parameters: ArrayLike) -> str | None:
     """Explain why no rigid body can have these ten parameters.
 
@@ -323,8 +334,7 @@ def violation(parameters: ArrayLike) -> str | None:
         return f"mass {m:.6g} is negative"
     if m == 0.0:
         return "mass is zero but first moment or inertia is not" if pi.any() else None
-    with np.errstate(all="ignore"):
-        moments = com_tensor(pi)
+    moments = com_tensor(pi)
     if not np.isfinite(moments).all():
         return f"parameters are so large that the inertia about the centre of mass overflows: {pi}"
     a, b, c = np.linalg.eigvalsh(moments)
@@ -384,7 +394,9 @@ def check_all(parameters: ArrayLike, names: Sequence[str]) -> None:
     pi = _parameters(parameters, finite=False)
     with np.errstate(invalid="ignore"):
         physical = np.isfinite(pi).all(-1) & (pi[:, 0] > 0.0)
-        moments = np.linalg.eigvalsh(com_tensor(np.where(physical[:, None], pi, 0.0)))
+        I = com_tensor(np.where(physical[:, None], pi, 0.0))
+        physical &= np.isfinite(I).all((-2, -1))
+        moments = np.linalg.eigvalsh(np.where(physical[:, None, None], I, 0.0))
         physical &= (moments[:, 0] >= 0.0) & (moments[:, 0] + moments[:, 1] >= moments[:, 2])
     for k in np.flatnonzero(~physical).tolist():
         check(pi[k], names[k])

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, frozen, number, shown, vector
+from geomctrl.arguments import checked, frozen, number, shown, vector, without_overflow_warnings
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.lie import se3
@@ -55,6 +55,7 @@ def _axis(name: str, x: ArrayLike) -> np.ndarray:
     return a / norm
 
 
+@without_overflow_warnings
 def _check_basis(label: str, S: np.ndarray) -> None:
     """Check that S (6, d) spans a motion subgroup: finite, independent, closed under the bracket; a single column is
     unit.
@@ -373,6 +374,7 @@ class Joint(ReadableRepr):
         return cls("helical", _screw(axis, point, pitch), **options)
 
     @classmethod
+    @without_overflow_warnings
     def from_screw(cls, screw: ArrayLike, **options: Unpack[JointOptions]) -> Joint:
         """Joint with one degree of freedom and a given screw.
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, frozen, shown
+from geomctrl.arguments import checked, frozen, is_a, shown
 from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
 from geomctrl.kernels.tree import pack, pack_coupled, with_armatures, with_inertias
 from geomctrl.tables import html_table
@@ -126,7 +126,7 @@ class Mechanism:
             put(self, key, frozen(value) if isinstance(value, np.ndarray) else value)
         put(self, "gravity", self.gravity.view(GravityVector))
         put(self, "frames", tuple(f._replace(placement=frozen(f.placement)) for f in self.frames))
-        if not isinstance(self.origin, Origin):
+        if not is_a(self.origin, Origin):
             raise ArgumentError(f"origin: expected a mechanism.origin.Origin, got {shown(self.origin)}")
         put(self, "couplings", checked_couplings(self.couplings, self.joints))
         reduction = Reduction(self.joints, self.couplings) if self.couplings else None
@@ -404,7 +404,7 @@ class JointCoupling:
 
 def require_robot(name: str, x: object) -> None:
     """Raise ArgumentError, naming the argument `name`, unless x is a Robot."""
-    if not isinstance(x, Mechanism):
+    if not is_a(x, Mechanism):
         raise ArgumentError(f"{name}: expected a Robot, got {shown(x)}")
 
 

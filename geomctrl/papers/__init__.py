@@ -5,7 +5,10 @@ only the papers need: curvature, sensitivities, accelerations of any order, othe
 """
 
 import importlib
+import inspect
 from typing import TYPE_CHECKING, Any
+
+from geomctrl.arguments import without_overflow_warnings
 
 from . import articulated_bodies as articulated_bodies
 from . import closed_forms as closed_forms
@@ -18,6 +21,20 @@ from . import sensitivities as sensitivities
 
 if TYPE_CHECKING:  # it imports scipy
     from . import constrained as constrained
+
+for _module in (
+    articulated_bodies,
+    closed_forms,
+    curvature,
+    factored,
+    higher_order_kinematics,
+    one_body,
+    representations,
+    sensitivities,
+):
+    for _name in _module.__all__:
+        if inspect.isfunction(_function := getattr(_module, _name)):
+            setattr(_module, _name, without_overflow_warnings(_function))
 
 __all__ = [
     "articulated_bodies",

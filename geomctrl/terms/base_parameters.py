@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, count, exactly, flag, number
+from geomctrl.arguments import checked, count, exactly, flag, number, without_overflow_warnings
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.configuration import random_configuration
@@ -67,6 +67,7 @@ class BaseParameters:
         """Each base parameter as a combination such as "m3 c3x + 0.4 m4", with bodies numbered from 1."""
         return combinations(self.projection, lead=self.columns)
 
+    @without_overflow_warnings
     def lift(self, values: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:
         """Return full parameters (10 nbodies,) with these base parameters (nb,), as near to `prior` as possible.
 
@@ -182,7 +183,7 @@ def reduce_columns(Y: np.ndarray, tolerance: float = 1e-9) -> BaseParameters:
 
 def exact_base_parameters(robot: Mechanism) -> BaseParameters:
     """`base_parameters(robot, exact=True)`. The kept columns of each body are those that KEEP_FIRST lists first."""
-    require_free_joints("base_parameters(exact=True), which with exact=False samples the regressor,", robot)
+    require_free_joints("base_parameters(exact=True)", robot)
     n = robot.nbodies
     attainable, observable = [], []  # V_i (6, .), O_i (., 10), orthonormal
     null = []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
+from geomctrl.arguments import checked, without_overflow_warnings
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import mass_matrix_inverse as kernels
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
@@ -141,6 +141,7 @@ def inertia(robot: Mechanism, q: ArrayLike, frame: str, representation: Represen
     return over_states(robot, kernels.operational_inertia, body, placement, form, failure=failure, q=q)
 
 
+@without_overflow_warnings
 def dynamically_consistent_inverse(robot: Mechanism, q: ArrayLike, J: ArrayLike) -> np.ndarray:
     """Return Jbar = M^-1 J^T (J M^-1 J^T)^-1, whose transpose maps joint torques to task forces.
 
@@ -188,6 +189,7 @@ def dynamically_consistent_inverse(robot: Mechanism, q: ArrayLike, J: ArrayLike)
     return X @ _inverse(robot, J @ X)
 
 
+@without_overflow_warnings
 def null_space_projector(robot: Mechanism, q: ArrayLike, J: ArrayLike) -> np.ndarray:
     """Return N = 1 - Jbar J: velocities N x do not move the task, and torques N^T x do not accelerate it.
 

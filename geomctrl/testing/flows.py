@@ -61,7 +61,7 @@ class Inputs:
                     raise ArgumentError(f"port: {self.frame!r} is fixed to the world: no wrench moves it")
             except NameNotFoundError as error:
                 raise NameNotFoundError(f"port: expected 'joints', a frame, or an array; {error}") from None
-        elif not isinstance(of, str):
+        elif self.moving is not None or not isinstance(of, str):
             self.matrix = checked("port", of, ())
             if self.matrix.ndim != 2 or len(self.matrix) != robot.nv:
                 raise ArgumentError(

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, flag, tolerance
+from geomctrl.arguments import count, flag, shown, tolerance
 from geomctrl.control.closed_loop import require_controller_of
 from geomctrl.control.loop import simulate
 from geomctrl.control.monitors import LyapunovDecrease
 from geomctrl.control.plant import Plant, plant_of
-from geomctrl.errors import SimulationError
+from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.other_names import named_arguments
 
 from . import evidence
@@ -112,7 +112,8 @@ def assert_lyapunov(
     runs, region = runs_of(runs, Runs()), region_of(region)
     require_controller_of(controller, plant.robot)
     if not hasattr(controller, "lyapunov"):
-        raise AssertionError(f"{type(controller).__name__} has no lyapunov(t, q, v, z, plant) to check")
+        expected = "controller: expected one with lyapunov(t, q, v, z, plant)"
+        raise ArgumentError(f"{expected}, got {shown(controller)}, which has no lyapunov to check")
     seed = count("seed", seed)
     where = states_about(controller, plant, region)
     checks = Checks(LyapunovClaim(controller, plant), where, rtol, bound)

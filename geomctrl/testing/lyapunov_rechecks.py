@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, number, path_of, shown
+from geomctrl.arguments import count, is_a, number, path_of, shown
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 from geomctrl.files import read_arrays
@@ -76,9 +76,10 @@ def recheck_lyapunov(
     confirmed with python-flint: 2 inequalities on 2 boxes (2 evaluated); 4 lemmas at other points
     """
     processes = count("processes", processes, 1)
-    kept = isinstance(proof, LyapunovCertificate)
+    kept = is_a(proof, LyapunovCertificate)
     claim = (outside, level, controller, plant, box)
-    if kept and all(x is None for x in claim) and (parameters, rate, offset) == (0.0, 0.0, 0.0):
+    default = all(type(x) in (int, float) and x == 0 for x in (parameters, rate, offset))
+    if kept and default and all(x is None for x in claim):
         require_proved(proof)
         return recheck(
             {c.statement: c.task for c in proof.claims if c.task}, proof.lemmas, arrays_of(proof.claims), processes

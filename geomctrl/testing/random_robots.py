@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geomctrl.arguments import choice, count, flag, generator, shown
+from geomctrl.arguments import choice, choices, count, flag, generator, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
 from geomctrl.mechanism import inertia
@@ -65,15 +65,6 @@ def random_joint(rng: np.random.Generator, kind: str, aligned: bool = False, **o
     return make[kind](**options)
 
 
-def known_kinds(kinds: Sequence[str]) -> list[str]:
-    """`kinds` as a list. Raises ArgumentError for an unknown kind."""
-    valid = np.ndim(kinds) == 1 if isinstance(kinds, np.ndarray) else isinstance(kinds, Sequence)
-    valid = valid and not isinstance(kinds, str)
-    if not valid or not all(isinstance(k, str) and k in KINDS for k in kinds):
-        raise ArgumentError(f"kinds: expected some of {', '.join(map(repr, KINDS))}, got {shown(kinds)}")
-    return [str(k) for k in kinds]
-
-
 @named_arguments()
 def random_robot(
     rng: np.random.Generator,
@@ -117,9 +108,9 @@ def random_robot(
     aligned = flag("aligned", aligned)
     if kinds is None:
         kinds = [str(k) for k in rng.choice(KINDS, size=rng.integers(1, 9))]
+    kinds = choices("kinds", kinds, KINDS, ordered=True)
     if parents is None:
         parents = [int(rng.integers(-1, i)) for i in range(len(kinds))]
-    kinds = known_kinds(kinds)
     array = isinstance(parents, np.ndarray) and parents.ndim == 1
     numbers = (array or isinstance(parents, Sequence)) and all(isinstance(p, (int, np.integer)) for p in parents)
     if not numbers or len(parents) != len(kinds) or not all(-1 <= p < i for i, p in enumerate(parents)):
@@ -206,9 +197,9 @@ def robots(
     >>> test_mass_matrix()
     """
     st = _strategies()
-    kinds, max_bodies, chain = known_kinds(kinds), count("max_bodies", max_bodies, 1), flag("chain", chain)
+    kinds, max_bodies, chain = choices("kinds", kinds, KINDS), count("max_bodies", max_bodies, 1), flag("chain", chain)
     if not kinds:
-        raise ArgumentError(f"kinds: expected some of {', '.join(map(repr, KINDS))}, got none")
+        raise ArgumentError(f"kinds: expected some of {', '.join(KINDS)}, got none")
     floating_base = None if floating_base is None else flag("floating_base", floating_base)
     aligned = None if aligned is None else flag("aligned", aligned)
     driven = None if driven is None else flag("driven", driven)

@@ -90,7 +90,7 @@ def assert_skew_symmetric(
     require_robot("robot", robot)
     for name, callback in (("coriolis", coriolis), ("mass_matrix_rate", mass_matrix_rate)):
         if callback is not None:
-            function(name, callback, f"{name}(q, v)")
+            function(name, callback, f"{name}(q, v)", 2)
     if coriolis is not None:
         _assert_skew(robot, coriolis, mass_matrix_rate, states, seed, rtol)
     else:

@@ -19,6 +19,7 @@ from geomctrl.arguments import (
     count,
     function,
     has_attributes,
+    is_a,
     mapped,
     number,
     pair,
@@ -65,12 +66,15 @@ class Region:
 
     def __post_init__(self):
         if isinstance(self.spread, Mapping):
-            _require_parts("spread", self.spread, PARTS)
+            for part in _require_parts("spread", self.spread, PARTS).values():
+                checked("spread", part, ())
         else:
             expected = "a positive number from 1e-100 to 1e6"
             _store(self, spread=number("spread", self.spread, expected, lambda x: 1e-100 <= x <= 1e6))
         if self.domain is not None:
-            _require_parts("domain", self.domain, ("t", *PARTS))
+            for name, sides in _require_parts("domain", self.domain, ("t", *PARTS)).items():
+                for side in pair("domain", sides, f"a pair (lower, upper) for {name}"):
+                    checked("domain", side, ())
 
 
 @named_arguments()
@@ -250,7 +254,7 @@ def checked_executor(executor: Any) -> None:
 
 
 def region_of(region: Any) -> Region:
-    return region if isinstance(region, Region) else _group("region", Region(), region, "a Region or its spread")
+    return region if is_a(region, Region) else _group("region", Region(), region, "a Region or its spread")
 
 
 def runs_of(runs: Any, default: Runs) -> Runs:
@@ -299,7 +303,8 @@ def _seconds(name: str, x: Any) -> float:
     return number(name, x, "seconds > 0", lambda x: x > 0.0)
 
 
-def _require_parts(name: str, x: Any, parts: tuple[str, ...]) -> None:
+def _require_parts(name: str, x: Any, parts: tuple[str, ...]) -> dict[str, Any]:
     expected = f"some of {', '.join(map(repr, parts))} by name"
-    if not set(mapped(name, x, expected)) <= set(parts):
+    if not set(values := mapped(name, x, expected)) <= set(parts):
         raise ArgumentError(f"{name}: expected {expected}, got {shown(x)}")
+    return values

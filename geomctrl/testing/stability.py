@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import number, tolerance
+from geomctrl.arguments import function, number, tolerance
 from geomctrl.control.contracts import Command, started
 from geomctrl.control.loop import simulate
 from geomctrl.control.monitors import LyapunovDecrease
@@ -214,7 +214,11 @@ def assert_input_to_state_stable(
     >>> gain = testing.input_to_state_gain(law, arm, search=200).gain
     >>> testing.assert_input_to_state_stable(law, arm, 2.0 * gain, search=200, runs=0)
     """
-    gamma = gain if callable(gain) else _quadratic(number("gain", gain, "a number >= 0", lambda x: x >= 0.0))
+    gamma = (
+        function("gain", gain, "of a number", 1)
+        if callable(gain)
+        else _quadratic(number("gain", gain, "a number >= 0", lambda x: x >= 0.0))
+    )
     problem, flow, largest, share = _disturbed(controller, plant, port, share, region, search, seed)
     rtol, runs = tolerance("rtol", rtol), runs_of(runs, Runs(1, 1.0))
     sizes = largest * SIZES

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import listed, optional_package, shown
+from geomctrl.arguments import choices, is_a, optional_package, shown
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
@@ -97,10 +97,7 @@ def read_model(model: Any, ignore: Iterable[str], caller: str) -> Robot:
 
 
 def _ignored(ignore):
-    ignored = listed("ignore", [ignore] if isinstance(ignore, str) else ignore, ordered=False)
-    if unknown := [key for key in ignored if not isinstance(key, str) or key not in IGNORABLE]:
-        raise ArgumentError(f"ignore: expected some of {', '.join(IGNORABLE)}, got {shown(unknown)}")
-    return ignored
+    return choices("ignore", [ignore] if is_a(ignore, str) else ignore, IGNORABLE)
 
 
 def _checked_model(mujoco, model):

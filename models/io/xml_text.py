@@ -79,6 +79,8 @@ def read_xml(located: str | Path):
     except etree.XMLSyntaxError as error:
         hint = "; entities of other files are not read" if str(error.msg).startswith("Entity") else ""
         raise ModelError(f"malformed XML: {error.msg}{hint}") from None
+    except OSError as error:
+        raise ModelError(f"not readable: {error.strerror or error}") from None
     if root.getroottree().docinfo.internalDTD is not None:
         declared = etree.tostring(root.getroottree()).partition(f"<{root.tag}".encode())[0]
         if b"<!ATTLIST" in declared:

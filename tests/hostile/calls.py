@@ -37,11 +37,13 @@ def call(public: Public, example: Example, replaced: dict[str, Any] | None = Non
     values = {name: replaced[name] if name in replaced else good(x) for name, x in example.arguments.items()}
     star = [*values.pop(example.star)] if example.star in values else []
     before = [good(example.on)] if public.of_instance else []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         result = public.function(*before, *star, **values)
         if hasattr(result, "__next__"):
             result = next(result)
+    if inside := [w for w in caught if " encountered in " in str(w.message)]:  # numpy's, of the library's arithmetic
+        raise AssertionError(f"a warning: {inside[0].message}, {inside[0].filename}, line {inside[0].lineno}")
     return result
 
 

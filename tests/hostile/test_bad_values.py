@@ -1,4 +1,4 @@
-"""Every public callable, every argument, seventeen kinds of bad values: each is refused by an error that names it.
+"""Every public callable, every argument, eighteen kinds of bad values: each is refused by an error that names it.
 
 In processes of their own, as a value may kill the one it is given to. Legal forms of numbers give the same results.
 """
@@ -10,10 +10,12 @@ import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
-from hostile.calls import DEATH, NAMED, UNNAMED, call, wrong_forms
+from hostile.calls import DEATH, FOREIGN, NAMED, UNNAMED, call, good, verdict, wrong_forms
 from hostile.discovery import parameters, public_callables
 from hostile.examples import GROUPS, callable_of, examples, left_out
+from hostile.values import kind
 
 TESTS = Path(__file__).parents[1]
 PARTS = {"terms": 3, "control": 3, "identification": 2}  # parts of a package's substitutions, for several processes
@@ -51,6 +53,24 @@ def test_the_examples_work_and_legal_forms_give_the_same_results(group):
     for name, example in examples(group).items():
         call(public[callable_of(name)], example)
         wrong += [f"{name}({at}={form}): {why}" for at, form, why in wrong_forms(public[callable_of(name)], example)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "group", [pytest.param(x, marks=() if x in ("lie", "mechanism", "terms") else pytest.mark.slow) for x in GROUPS]
+)
+def test_huge_numbers_are_refused_or_overflow_without_warnings(group):
+    public, wrong = public_callables(), []
+    for name, example in examples(group).items():
+        if name.startswith(("controllers.", "CompiledLaw.", "testing.lyapunov_at")):  # laws warn as numpy does
+            continue
+        for at, given in example.arguments.items():
+            if kind(value := good(given)) != "array" or at == example.star:
+                continue
+            for size in (1e160, -1e300):
+                came, words = verdict(public[callable_of(name)], example, at, np.full(value.shape, size))
+                if came in (FOREIGN, DEATH):
+                    wrong.append(f"{name}({at}={size}): {words}")
     assert wrong == []
 
 

@@ -1,4 +1,4 @@
-"""Values to put in the place of a good one: bad ones of seventeen kinds, and the legal forms of numbers and arrays."""
+"""Values to put in the place of a good one: bad ones of eighteen kinds, and the legal forms of numbers and arrays."""
 
 import functools
 import itertools
@@ -78,6 +78,8 @@ def bad_values(value: Any) -> dict[str, Any]:
         "huge": 1e30,
         "negative": -1,
     }
+    if (half_made := made_without_init(value)) is not None:
+        bad["half made"] = half_made
     if kind(value) == "array":
         a = np.array(value, dtype=float, ndmin=1)
         nan, inf = a.copy(), a.copy()
@@ -108,6 +110,12 @@ def bad_values(value: Any) -> dict[str, Any]:
     if kind(value) == "count":
         bad["fraction"] = 1.5
     return bad
+
+
+def made_without_init(value: Any) -> Any:
+    """An object of the value's class whose constructor has not run; None for classes that need no constructor."""
+    is_object = type(value).__module__.startswith("geomctrl.") and getattr(value, "__dict__", None)
+    return object.__new__(type(value)) if is_object else None
 
 
 def legal_by_kind(value: Any) -> set[str]:

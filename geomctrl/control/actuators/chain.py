@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import checked, listed, shown
+from geomctrl.arguments import checked, is_a, listed, shown
 from geomctrl.control.subclass_checks import overrides
 from geomctrl.errors import ArgumentError
 
@@ -104,9 +104,9 @@ class Chain:
 
 def chain_of(actuators: Any, nv: int) -> Chain | None:
     """The chain for `Plant(actuators=...)`, one actuator or several; None for none. Raises ArgumentError."""
-    links = [actuators] if isinstance(actuators, Actuator) else listed("actuators", actuators)
+    links = [actuators] if is_a(actuators, Actuator) else listed("actuators", actuators)
     for k, link in enumerate(links):
-        if not isinstance(link, Actuator):
+        if not is_a(link, Actuator):
             raise ArgumentError(f"actuators[{k}]: expected a geomctrl.actuators.Actuator, got {shown(link)}")
     return Chain(links, nv) if links else None
 

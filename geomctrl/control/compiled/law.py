@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import number, one_state, read_only, shown
+from geomctrl.arguments import is_a, number, one_state, read_only, shown
 from geomctrl.compiler import code
 from geomctrl.compiler.code import enabled
 from geomctrl.control.contracts import Command, Controller, require_controller, started, time, wants_measurements
@@ -86,7 +86,7 @@ def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
     if isinstance(controller, CompiledLaw):
         robot, controller = controller._robot if robot is None else robot, controller.controller
     robot = getattr(controller, "robot", None) if robot is None else robot
-    if not isinstance(robot, Robot):
+    if not is_a(robot, Robot):
         raise ArgumentError(f"robot: expected a geomctrl.Robot, the controller having none, got {shown(robot)}")
     law = CompiledLaw(copy_of(controller, robot), robot)
     law.compare()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, listed, shown
+from geomctrl.arguments import checked, is_a, listed, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
@@ -24,7 +24,7 @@ class CombinedFriction(FrictionModel):
 
     def __init__(self, models: Sequence[FrictionModel], nv: int):
         self.models = tuple(listed("models", models))
-        if not self.models or not all(isinstance(model, FrictionModel) for model in self.models):
+        if not self.models or not all(is_a(model, FrictionModel) for model in self.models):
             raise ArgumentError(f"models: expected FrictionModels, at least one, got {shown(models)}")
         self.check(nv)
         ends = np.cumsum([0, *(state_size(model, nv) for model in self.models)]).tolist()
@@ -95,7 +95,7 @@ def friction_of(friction: Any, robot: Robot) -> FrictionModel | None:
     if isinstance(friction, str) and friction == "model":
         exists = robot.damping.any() or robot.friction.any()
         return Friction(robot.damping, robot.friction) if exists else None
-    if not isinstance(friction, FrictionModel):
+    if not is_a(friction, FrictionModel):
         if isinstance(friction, str):
             models = []
         else:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, number, per_coordinate, shown
+from geomctrl.arguments import count, is_a, number, per_coordinate, shown
 from geomctrl.control.subclass_checks import overrides, require_arguments, require_together
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
@@ -322,7 +322,7 @@ def friction_of_law(friction: Any, nv: int, *, linear: bool = False) -> Friction
     """The friction that a controller compensates, or adapts if `linear`; raises ArgumentError for anything else."""
     if friction is None:
         return None
-    if not isinstance(friction, FrictionModel):
+    if not is_a(friction, FrictionModel):
         raise ArgumentError(
             f"friction: expected a geomctrl.Friction or another FrictionModel, or None, got {shown(friction)}"
         )

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import function, has_attributes, instance, listed, path_of, shown
+from geomctrl.arguments import function, has_attributes, instance, is_a, listed, mapped, path_of, shown
 from geomctrl.control.closed_loop import hold_count
 from geomctrl.control.many import run_of
 from geomctrl.control.monitors import Monitor
@@ -336,7 +336,9 @@ def _block_size(block: int | None, runs: int, on_gpu: bool) -> int:
 
 def _at(dataset: Any, index: Any) -> Any:
     """The Dataset of one run."""
-    if not isinstance(index, Mapping):
+    if is_a(index, Mapping):
+        index = mapped("index", index, "positions by dimension")
+    else:
         zero_d = isinstance(index, int) or getattr(index, "shape", None) == ()
         is_number = zero_d and np.asarray(index).dtype.kind in "iu"
         where = np.argwhere(dataset["run"].values == np.asarray(index)) if is_number else np.zeros((0, 0), int)

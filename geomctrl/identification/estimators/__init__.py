@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import instance, shown
+from geomctrl.arguments import instance, shown, without_overflow_warnings
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import SolverError
 from geomctrl.identification.logs import Dataset
@@ -37,6 +37,7 @@ def named(method: str) -> Estimator:
     return ESTIMATORS[str(method)]
 
 
+@without_overflow_warnings
 def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", **options: Any) -> Estimate:
     """Estimate the parameters of a model from a log.
 

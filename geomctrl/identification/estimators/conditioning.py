@@ -24,6 +24,7 @@ MIN_SINGULAR_VALUE = 1e-7
 def compressed(model: RegressorModel, data: Dataset | Compressed) -> Compressed:
     """The log's factors; a compressed log is returned unchanged."""
     instance("model", model, RegressorModel, "a RegressorModel")
+    instance("data", data, (Dataset, Compressed), "a Dataset or a Compressed")
     if isinstance(data, Compressed):
         if data.model is not model:
             raise ArgumentError("data: was compressed for another model")

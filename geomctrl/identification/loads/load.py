@@ -123,7 +123,7 @@ def identify_load(
     mount = load_frame(robot, frame)
     if without_load is not None:
         refuse("the log without the load already determines the robot; give one of the two", identified=identified)
-    logs = [log] if without_load is None else [without_load, log]
+    logs = {"log": log} if without_load is None else {"without_load": without_load, "log": log}
     return _from_torques(robot, logs, mount, identified, model, friction, reading, filtering)
 
 
@@ -133,7 +133,9 @@ def _from_torques(
     """From a log without the load and one with it, or from the latter alone and a known robot."""
     robot_known = None if len(logs) == 2 else known(robot, identified, model)
     model = robot_known.model if robot_known is not None else model or RegressorModel(robot)
-    data, cut = filtered([read_log(x, robot, reading, filtering.resample) for x in logs], robot, filtering, model)
+    data, cut = filtered(
+        [read_log(x, robot, reading, filtering.resample, name) for name, x in logs.items()], robot, filtering, model
+    )
     loaded = data[-1]
     is_separate = friction == "own" or (friction == "load" and robot_known is not None)
     own, none = own_friction(model) if is_separate else np.zeros(0, int), np.zeros(0, int)

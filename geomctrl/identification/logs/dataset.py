@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import instance, listed, path_of, shown
+from geomctrl.arguments import instance, is_a, listed, mapped, path_of
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 from geomctrl.identification.errors import DataError
@@ -236,20 +236,16 @@ class Dataset(Samples):
         101
         """
         file_options = Reading(keys, **options)
-        if (
-            isinstance(names, str)
-            or not isinstance(names, Sequence)
-            or not all(isinstance(x, str) for x in listed("names", names))
-        ):
-            raise ArgumentError(f"names: expected one per joint, got {shown(names)}")
+        for name in (names := listed("names", names, "one per joint")):
+            instance("names", name, str, "one per joint")
         if label is not None:
             instance("label", label, str, "text")
-        if not isinstance(source, Mapping):
+        if not is_a(source, Mapping):
             path = path_of("source", source)
             recording = recorded(path, file_options.topic)
             return cls._of_recording(recording, file_options, label or path.stem, names)
-        if not all(isinstance(name, str) for name in source):
-            raise ArgumentError(f"source: expected arrays by name, got {shown(source)}")
+        for name in (source := mapped("source", source, "arrays by name")):
+            instance("source", name, str, "arrays by name")
         recording = Recording(label or "log", source, "array")
         return cls._of_recording(recording, file_options, recording.label, names)
 
@@ -300,15 +296,19 @@ MIN_SAMPLES = 32
 MIN_MOTION = 0.01  # rad, m: more than encoder noise
 
 
-def read_log(source: Dataset | str | Path, robot: Robot, reading: Reading, resample: float | None = None) -> Dataset:
-    """Read a log for the robot, split it at gaps, and resample it to a rate [Hz], by default if it is uneven."""
-    data = instance("source, path", source, (Dataset, str, os.PathLike), "a Dataset or the path of a log")
+def read_log(
+    source: Dataset | str | Path, robot: Robot, reading: Reading, resample: float | None = None, name: str = "log"
+) -> Dataset:
+    """Read a log for the robot, split it at gaps, and resample it to a rate [Hz], by default if it is uneven; `name`:
+    of the argument, for messages.
+    """
+    data = instance(name, source, (Dataset, str, os.PathLike), "a Dataset or the path of a log")
     if reading.joints is not None and len(reading.joints) != robot.nv:
         raise ArgumentError(
             f"joints: expected {robot.nv} names, one per joint of {robot.name!r}, got {len(reading.joints)}"
         )
     if not isinstance(data, Dataset):
-        path, options = path_of("source, path", data), replace(reading, joints=joints_of(robot, reading))
+        path, options = path_of(name, data), replace(reading, joints=joints_of(robot, reading))
         data = Dataset._of_recording(recorded(path, options.topic), options, path.stem)
     check_robot(data, robot, units=reading.check_units)
     if len(data) < MIN_SAMPLES:

@@ -17,11 +17,11 @@ MIN_RELATIVE_CUTOFF = 1e-6  # of the sampling rate: below it rounding spoils the
 MAX_JITTER = 0.05  # largest relative deviation of a sampling interval from the median that counts as uniform
 
 
-def require_cutoff(cutoff: float, rate: float, name: str = "cutoff") -> None:
-    """Raise ArgumentError unless MIN_RELATIVE_CUTOFF rate <= cutoff < rate / 2 [Hz]."""
+def require_cutoff(cutoff: float, rate: float, name: str = "cutoff") -> float:
+    """Return the cut-off; raises ArgumentError unless MIN_RELATIVE_CUTOFF rate <= cutoff < rate / 2 [Hz]."""
     low, half = MIN_RELATIVE_CUTOFF * rate * (1.0 - 1e-9), 0.5 * rate * (1.0 - 1e-9)
     expected = f"hertz between {MIN_RELATIVE_CUTOFF * rate:.3g} and half the sampling rate, {0.5 * rate:.6g} Hz"
-    number(name, cutoff, expected, lambda x: low <= x < half)
+    return number(name, cutoff, expected, lambda x: low <= x < half)
 
 
 def low_pass(x: np.ndarray, rate: float, cutoff: float, order: int = 4, ends: str = "reflect") -> np.ndarray:

@@ -67,7 +67,7 @@ def filtered(
     True
     """
     torque_cutoff, alike = cutoff if torque_cutoff is None else torque_cutoff, flag("alike", alike)
-    _check_request(data, cutoff, torque_cutoff, order, decimate)
+    cutoff, torque_cutoff = _cutoffs(data, cutoff, torque_cutoff, order, decimate)
     check_samples(data)
     of_torques = None if alike else torque_cutoff
     with np.errstate(all="ignore"):
@@ -85,15 +85,16 @@ def filtered(
     return _thinned_after_band(out, decimate, cutoff, torque_cutoff) if alike else decimated(out, decimate)
 
 
-def _check_request(data, cutoff, torque_cutoff, order, decimate):
+def _cutoffs(data, cutoff, torque_cutoff, order, decimate):
+    """Check the arguments of `filtered`, and return the cut-offs."""
     count("order", order, 1, MAX_ORDER)
     count("decimate", decimate, 1)
     if data.q.shape[1] != data.nv and data.v is None:
         raise DataError(f"{data.label}: joints with several degrees of freedom need measured velocities v")
     if len(data) < 2:
         raise DataError(f"{data.label}: a single sample can not be filtered")
-    filters.require_cutoff(cutoff, data.rate)
-    filters.require_cutoff(torque_cutoff, data.rate, "torque_cutoff")
+    names = {"cutoff": cutoff, "torque_cutoff": torque_cutoff}
+    return tuple(filters.require_cutoff(x, data.rate, name) for name, x in names.items())
 
 
 def check_samples(data: Samples) -> None:
@@ -229,7 +230,7 @@ def resampled(data: Log, rate: float) -> Log:
     from scipy.interpolate import CubicSpline
 
     rate = number("rate", rate, "a positive number of hertz", lambda x: x > 0.0)
-    if (data.t[-1] - data.t[0]) * rate > MAX_COUNT:
+    if rate > MAX_COUNT / (data.t[-1] - data.t[0]):
         raise ArgumentError(f"rate: expected at most {MAX_COUNT:g} samples of this log, got {rate:g} Hz")
     if data.q.shape[1] != data.nv:
         raise DataError(f"{data.label}: poses of joints with several degrees of freedom can not be interpolated")

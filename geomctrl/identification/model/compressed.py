@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import exactly, one_or_each
+from geomctrl.arguments import exactly, one_or_each, without_overflow_warnings
 
 
 class Columns(Protocol):
@@ -32,6 +32,7 @@ class Compressed:
     factors: tuple[np.ndarray, ...]
     counts: np.ndarray
 
+    @without_overflow_warnings
     def system(self, weights: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
         """(A, b), A (rows, size) with few rows: |A x - b|^2 = sum_k weights_k^2 |Y_k x - tau_k|^2 for every x."""
         w = one_or_each("weights", 1.0 if weights is None else weights, len(self.factors))
@@ -43,6 +44,7 @@ class Compressed:
         R = triangle(np.asfortranarray(np.vstack(rows)))
         return R[:, :-1], R[:, -1]
 
+    @without_overflow_warnings
     def residuals(self, x: np.ndarray) -> np.ndarray:
         """|Y_k x - tau_k| per joint (nv,) [N m]."""
         x = exactly("x", x, (self.model.size,))

@@ -19,7 +19,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, exactly, function, instance, listed, number, shown
+from geomctrl.arguments import (
+    checked,
+    choice,
+    exactly,
+    function,
+    instance,
+    listed,
+    number,
+    shown,
+    without_overflow_warnings,
+)
 from geomctrl.control.friction.model import FrictionModel
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import ExcitationError
@@ -254,6 +264,7 @@ class FrictionFit:
     reason: str
 
 
+@without_overflow_warnings
 def fit_friction(
     make: Callable[[np.ndarray], FrictionModel],
     start: ArrayLike,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, exactly, instance, listed, number
+from geomctrl.arguments import checked, exactly, instance, listed, number, without_overflow_warnings
 from geomctrl.arguments import function as callable_
 from geomctrl.control.friction.model import FrictionModel
 from geomctrl.errors import ArgumentError
@@ -209,6 +209,7 @@ class RegressorModel:
 
     # --- the regressor -----------------------------------------------------------------------------------------
 
+    @without_overflow_warnings
     def regressor(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """Return the regressor at N states.
 
@@ -289,6 +290,7 @@ class RegressorModel:
             out.append(np.array(rows).reshape(len(rows), len(q)))
         return out
 
+    @without_overflow_warnings
     def torque(self, x: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """Return the joint torques at N states, computed in chunks.
 

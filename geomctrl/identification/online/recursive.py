@@ -29,6 +29,8 @@ from geomctrl.terms import regressor
 
 from .square_root import forgotten, forgotten_along, taken_in
 
+LARGEST = 1e150  # the squares of larger numbers can not be represented
+
 
 class MomentumFilter:
     """Computes W (nv, size) and y (nv,) of a `RegressorModel` from samples of q, v and tau; bandwidth [1/s], period
@@ -235,6 +237,8 @@ class RecursiveLeastSquares:
     def _take(self, W: np.ndarray, y: np.ndarray, samples: int = 1) -> None:
         noise = np.tile(self.noise, samples)
         W, y, keep = W / noise[:, None], y / noise, self.forgetting
+        if not max(np.abs(W).max(initial=0.0), np.abs(y).max(initial=0.0)) < LARGEST:
+            raise ArgumentError(f"q, v, a, tau: expected regressors and torques below {LARGEST:g}, got larger ones")
         if keep < 1.0:
             if self.rule == "directional":
                 self.R, self.d = forgotten_along(self.R, self.d, W, keep)

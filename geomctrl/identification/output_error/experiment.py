@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import instance, listed
+from geomctrl.arguments import instance, is_a, listed
 from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.estimators import Estimate
@@ -89,9 +89,9 @@ def experiment(model: RegressorModel, logs: Any, loop: Any) -> Experiment:
 
 def start_of(start: Any) -> tuple[RegressorModel, np.ndarray]:
     """(model, first parameters x) of a robot, a model or an estimate."""
-    if isinstance(start, Estimate):
+    if is_a(start, Estimate):
         return start.model, start.x
-    if isinstance(start, RegressorModel):
+    if is_a(start, RegressorModel):
         return start, start.prior
     robot = instance("start", start, Robot, "an Estimate, a RegressorModel or a geomctrl.Robot")
     model = RegressorModel(robot)

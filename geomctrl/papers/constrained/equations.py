@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import FLOAT64, checked, choice, number, shown
+from geomctrl.arguments import FLOAT64, checked, choice, is_a, number, shown, without_overflow_warnings
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.integrators.march import OFF_GROUP
 from geomctrl.kernels.maximal import AXES, D_A, D_B, LENGTH, R_B
@@ -94,7 +94,7 @@ class Index1System(ABC):
     ):
         self.constraints = constraints
         self.names = checked_names("constraint", self.constraints, Constraint)
-        if stabilisation is not None and not isinstance(stabilisation, (Baumgarte, GGL)):
+        if stabilisation is not None and not is_a(stabilisation, (Baumgarte, GGL)):
             raise ArgumentError(f"stabilisation: expected None, Baumgarte or GGL, got {shown(stabilisation)}")
         self.stabilisation = stabilisation
         self._table = set_up_rows(bodies, poses, self.constraints)
@@ -262,6 +262,7 @@ class Index1System(ABC):
 
     # --- violation -----------------------------------------------------------------------------------------------
 
+    @without_overflow_warnings
     def violation(self, y: ArrayLike, of: Literal["position", "velocity"] = "position") -> np.ndarray:
         """Return the norm of each constraint's residual g, or of its rate J V.
 
@@ -300,6 +301,7 @@ class Index1System(ABC):
             raise ArgumentError(f"y: expected rotations, got |R^T R - 1| = {off:.3g}")
         return y
 
+    @without_overflow_warnings
     def _shaped(self, y):
         """y in the form for kernels; its rotations are not checked."""
         fits = type(y) is np.ndarray and y.shape == self.group.shape and y.dtype is FLOAT64
@@ -400,6 +402,7 @@ class Index1System(ABC):
         change -= self._least(rows, rows.gdot + self._row_rates(rows, change))[0]
         return self._moved(rows, None, change)
 
+    @without_overflow_warnings
     def _change_velocities(self, rows, free):
         """The same, but only velocities in the mask `free` change."""
         try:

@@ -44,7 +44,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl import integrators
-from geomctrl.arguments import choice, flag, instance, number, shown
+from geomctrl.arguments import choice, flag, instance, is_a, number, shown
 from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError
 from geomctrl.integrators.explicit import Explicit
 from geomctrl.integrators.march import March, Step, collect
@@ -138,7 +138,7 @@ def integrate_index3(
     >>> bool(system.violation(solution.y[-1]).max() < 1e-12)
     True
     """
-    if not isinstance(system, ConstrainedSystem):
+    if not is_a(system, ConstrainedSystem):
         raise ArgumentError(f"system: expected a ConstrainedSystem, got {shown(system)}")
     rho = number("rho", rho, "a number in [0, 1]", lambda x: 0.0 <= x <= 1.0)
     if system.stabilisation is not None:

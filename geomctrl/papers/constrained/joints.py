@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -282,6 +283,6 @@ def point(label, value):
 def direction(label, value):
     """Return the unit vector along `value`."""
     a = point(label, value)
-    if (norm := np.linalg.norm(a)) < 1e-12:
+    if (norm := math.hypot(*a)) < 1e-12:
         raise ModelError(f"{label}: expected a direction, got the zero vector")
     return a / norm

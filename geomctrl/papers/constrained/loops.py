@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
-from geomctrl.arguments import checked, instance, number, shown
+from geomctrl.arguments import checked, instance, number, shown, without_overflow_warnings
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import maximal as kernels
 from geomctrl.lie.groups import Product, Rn
@@ -215,6 +215,7 @@ class ClosedLoops(Index1System):
 
     # --- inside: methods of `Index1System` -----------------------------------------------------------------------
 
+    @without_overflow_warnings
     def _evaluate(self, y) -> _Loops:
         q, v = y[: self.robot.nq], y[self.robot.nq :]
         n, m, nv = len(self._bodies), len(self._owner), self.robot.nv

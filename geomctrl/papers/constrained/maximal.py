@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 
-from geomctrl.arguments import block_diagonal, checked, number, require_rotation, shown
+from geomctrl.arguments import checked, number, require_rotation, shown, without_overflow_warnings
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import maximal as kernels
 from geomctrl.lie import se3
+from geomctrl.lie.checked_group import block_diagonal
 from geomctrl.lie.groups import SE3, Product, Rn, SO3xR3
 from geomctrl.mechanism import inertia as _inertia
 
@@ -267,6 +268,7 @@ class ConstrainedSystem(Index1System):
         moment = np.einsum("...nij,nj->...i", T[..., :3, :3], h) + np.einsum("n,...ni->...i", m, T[..., :3, 3])
         return kinetic - moment @ self.gravity
 
+    @without_overflow_warnings
     def momentum(self, y: ArrayLike) -> np.ndarray:
         """Return the total momentum about the world's origin, in inertial axes.
 

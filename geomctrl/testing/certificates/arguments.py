@@ -114,7 +114,7 @@ def parameter_intervals(parameters: Any, robot: Robot) -> tuple[np.ndarray, np.n
                 f"parameters: expected two arrays {p.shape}, smallest and largest values, got {shown(parameters)}"
             )
         return lo.ravel(), hi.ravel()
-    share = number("parameters", parameters, "a share, not negative, such as 0.2 for 20 %", lambda x: x >= 0.0)
+    share = number("parameters", parameters, "a share from 0 to 1e6, such as 0.2 for 20 %", lambda x: 0.0 <= x <= 1e6)
     return (p - share * np.abs(p)).ravel(), (p + share * np.abs(p)).ravel()
 
 

@@ -309,6 +309,7 @@ def inverse(lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     good: Any = np.isfinite(middle).all((1, 2)) & np.isfinite(radius).all((1, 2))
     middle = np.where(good[:, None, None], middle, np.eye(n))
     good &= np.linalg.eigvalsh(middle)[:, 0] > 0.0
+    middle = np.where(good[:, None, None], middle, np.eye(n))
     C = np.linalg.inv(middle)
     size = np.abs(C)
     D = np.abs(np.eye(n) - C @ middle) + size @ (

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl import files
-from geomctrl.arguments import checked, count, listed, number, pair, path_of, shown
+from geomctrl.arguments import checked, choices, count, number, pair, path_of, shown
 from geomctrl.errors import ArgumentError
 from geomctrl.testing.certificates.certificate import PROVED, REFUTED, UNDECIDED
 
@@ -371,8 +371,7 @@ class Tube:
         if signals is None:
             nv = self.equations.plant.robot.nv
             signals = names[: 2 * nv] if nv <= 3 else names[:nv]
-        signals = listed("signals", signals, f"a list of {', '.join(names)}")
-        if not signals or not all(isinstance(x, str) and x in names for x in signals):
+        if not (signals := choices("signals", signals, names, ordered=True)):
             raise ArgumentError(f"signals: expected some of {', '.join(names)}, got {shown(signals)}")
         rows = [names.index(x) for x in signals]
         samples = count("samples", samples, 0, MAX_SAMPLES)

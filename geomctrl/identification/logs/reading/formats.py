@@ -302,8 +302,11 @@ def _format(path: Path) -> Format:
         return FORMATS["ros2"]
     if not path.is_file():
         raise DataError(f"path: log {str(path)!r}: no such file")
-    with path.open("rb") as file:
-        head = file.read(HEAD_BYTES)
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError as error:
+        raise DataError(f"path: log {str(path)!r}: not readable: {error.strerror}") from None
     if not head:
         raise DataError(f"log {str(path)!r}: an empty file (0 bytes)")
     return detected_format(path, head)

@@ -192,10 +192,12 @@ class Reading:
             gains = checked("current_gains", self.current_gains, ())
             if gains.ndim > 1 or not gains.size or not gains.all():
                 raise ArgumentError(f"current_gains: expected N m/A, one or one per joint, not 0, got {shown(gains)}")
-        for episode in () if self.episodes is None else listed("episodes", self.episodes):
-            count("episodes", episode)
-        if self.episodes is not None and not len(self.episodes):
-            raise ArgumentError("episodes: expected numbers of episodes, got none")
+        if self.episodes is not None:
+            for episode in (episodes := listed("episodes", self.episodes, "numbers of episodes")):
+                count("episodes", episode)
+            if not episodes:
+                raise ArgumentError("episodes: expected numbers of episodes, got none")
+            object.__setattr__(self, "episodes", tuple(episodes))
         keys = self.keys or {}
         if "tau" in keys and ("i" in keys or self.current_gains is not None):
             raise ArgumentError("keys: expected torques tau, or currents i and their current_gains, got both")
