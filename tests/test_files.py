@@ -211,7 +211,7 @@ if hasattr(os, "mkfifo"):
 
 @pytest.mark.parametrize("kind", NO_ARRAYS)
 def test_what_is_no_archive_of_arrays_is_refused(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_memory", lambda: 1e6)
+    monkeypatch.setattr(files, "memory_size", lambda: 1e6)
     NO_ARRAYS[kind](tmp_path / "a.npz")
     with pytest.raises((OSError, ValueError)) as refusal:
         files.read_arrays(tmp_path / "a.npz")
