@@ -145,8 +145,8 @@ def test_bundled_robots_shrink_to_the_two_link_arm():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kinds": ()}, "kinds: expected some of 'revolute', .* got none"),
-        ({"kinds": ("revolute", "ball")}, r"kinds: expected some of .* got \('revolute', 'ball'\)"),
+        ({"kinds": ()}, "kinds: expected some of revolute, .* got none"),
+        ({"kinds": ("revolute", "ball")}, r"kinds: expected some of .* got \['ball'\]"),
         ({"kinds": "free"}, "kinds: expected some of .* got 'free'"),
         ({"max_bodies": 0}, "max_bodies: expected a whole number from 1, got 0"),
         ({"max_bodies": 2.5}, "max_bodies: expected a whole number from 1, got 2.5"),
@@ -174,7 +174,7 @@ def test_random_robot_takes_a_tree_and_refuses_what_is_none():
     for parents in ([0], [-1, 1], [-1, -2], [-1, 0, 0]):
         with pytest.raises(ArgumentError, match="parents: expected for each of 2 bodies a body before it or -1"):
             testing.random_robot(rng, ["free", "planar"], parents)
-    with pytest.raises(ArgumentError, match=r"kinds: expected some of 'revolute', .* got \['ball'\]"):
+    with pytest.raises(ArgumentError, match=r"kinds: expected some of revolute, .* got \['ball'\]"):
         testing.random_robot(rng, ["ball"])
 
 

@@ -230,7 +230,7 @@ def resampled(data: Log, rate: float) -> Log:
     from scipy.interpolate import CubicSpline
 
     rate = number("rate", rate, "a positive number of hertz", lambda x: x > 0.0)
-    if rate > MAX_COUNT / (data.t[-1] - data.t[0]):
+    if float(data.t[-1] - data.t[0]) * rate > MAX_COUNT:
         raise ArgumentError(f"rate: expected at most {MAX_COUNT:g} samples of this log, got {rate:g} Hz")
     if data.q.shape[1] != data.nv:
         raise DataError(f"{data.label}: poses of joints with several degrees of freedom can not be interpolated")
