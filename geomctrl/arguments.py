@@ -52,12 +52,17 @@ def is_a(x: object, kinds: type[T] | tuple[type[T], ...]) -> TypeGuard[T]:
 
 @functools.cache
 def _stores_arguments(kind: type) -> bool:
-    """Whether the constructor of a class of this package has arguments, so that each object has attributes."""
+    """Whether the constructor of a class of this package has arguments, so that each object has attributes.
+
+    That of a Protocol takes any arguments and stores none.
+    """
     if dataclasses.is_dataclass(kind) and kind.__module__.startswith("geomctrl."):
         return bool(dataclasses.fields(kind))
     home = next(base for base in kind.__mro__ if "__init__" in vars(base))
-    parameters = inspect.signature(home.__init__).parameters if home.__module__.startswith("geomctrl.") else ()
-    return len(parameters) > 1
+    if not home.__module__.startswith("geomctrl."):
+        return False
+    parameters = inspect.signature(home.__init__).parameters.values()
+    return len(parameters) > 1 and all(x.kind != x.VAR_KEYWORD for x in parameters)
 
 
 def has_attributes(x: object, *names: str) -> bool:

@@ -351,6 +351,23 @@ def test_arguments_that_can_not_be_used_are_named(name, call):
         call()
 
 
+class Rest(gc.Reference):
+    def __call__(self, t):
+        return gc.Desired(ZERO, ZERO, ZERO)
+
+
+class Free(gc.Controller):
+    def __call__(self, t, q, v, z):
+        return gc.Command(ZERO)
+
+
+def test_objects_without_attributes_are_refused_only_if_their_constructor_would_set_some():
+    """Unpickling, as in processes of a sweep, calls no constructor."""
+    law, reference = Free.__new__(Free), Rest.__new__(Rest)
+    assert gc.simulate(ROBOT, law, ZERO, ZERO, 0.02, 0.01, monitors=None).success
+    assert controllers.Passivity(ROBOT, reference).reference is reference
+
+
 def test_parameters_that_are_arrays_belong_to_a_claim_of_their_own():
     with pytest.raises(ArgumentError, match="controller, plant, box: expected those of the proof"):
         testing.recheck_lyapunov(PROOF(), parameters=np.zeros(2))

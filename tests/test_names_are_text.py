@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import time
 from html import escape, unescape
 from pathlib import Path
 
@@ -171,6 +172,13 @@ def test_numbers_of_a_urdf_are_those_of_xml(text, place):
 def test_numbers_in_all_their_spellings(text):
     robot = models.load_urdf(re.sub('mass value="[^"]*"', f'mass value="{text}"', urdf("arm")))
     assert robot.parameters[0, 0] == NUMBERS[text]
+
+
+def test_long_text_that_is_no_number_is_refused_at_once():
+    begun = time.process_time()
+    with pytest.raises(ValueError, match="no number: "):
+        read_numbers("1" * 30_000 + "x")
+    assert time.process_time() - begun < 1.0
 
 
 def test_numbers_elsewhere_in_a_urdf(tmp_path):

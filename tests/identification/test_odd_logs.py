@@ -268,3 +268,23 @@ def test_stretches_that_are_too_short_say_what_is_enough(arm):
     ):
         log.select(np.arange(len(log)) < 15).filtered(5.0)
     assert len(log.select(np.arange(len(log)) < 16).filtered(5.0)) == 16
+
+
+def test_coordinates_of_xarray_are_arrays_of_a_log():
+    xarray = pytest.importorskip("xarray", reason="the extra 'tables' is not installed")
+    t = np.linspace(0.0, 1.0, 101)
+    x = ("t", "joint"), np.sin(t)[:, None]
+    log = Dataset.read(xarray.Dataset({"q": x, "tau": x}, coords={"t": t}))
+    np.testing.assert_array_equal(log.t, t)
+
+
+def test_unicode_spaces_belong_to_no_number_with_or_without_decimal_commas(tmp_path):
+    tables = {}
+    for mark in ".,":
+        path = tmp_path / "log.csv"
+        rows = [f"{t:.2f}\xa0;{t:.2f}\u2009;\u20071.5".replace(".", mark) for t in np.arange(40) * 0.01]
+        path.write_text("\n".join(("t;q;tau", *rows)) + "\n", encoding="utf-8")
+        log = Dataset.read(path)
+        tables[mark] = np.column_stack((log.t, log.q, log.tau))
+    np.testing.assert_array_equal(tables["."], tables[","])
+    np.testing.assert_allclose(tables["."][-1], [0.39, 0.39, 1.5])

@@ -244,7 +244,7 @@ class Dataset(Samples):
             path = path_of("source", source)
             recording = recorded(path, file_options.topic)
             return cls._of_recording(recording, file_options, label or path.stem, names)
-        for name in (source := mapped("source", source, "arrays by name")):
+        for name in mapped("source", source, "arrays by name"):  # `source` may have more: coordinates of xarray
             instance("source", name, str, "arrays by name")
         recording = Recording(label or "log", source, "array")
         return cls._of_recording(recording, file_options, recording.label, names)

@@ -74,7 +74,7 @@ def _text_numbers(label: str, path: Path, skip: int, delimiter: str | None) -> t
 
     def number(cell: str) -> float:
         marks.update(mark for mark in ",." if mark in cell)
-        return decimal(cell.strip(" \t").replace(",", ".") or "nan")
+        return decimal(cell.strip().replace(",", ".") or "nan")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # "input contained no data", which the caller reports
