@@ -333,6 +333,7 @@ STRICT = controllers.PDGravity(ROBOT, ZERO, kp=50.0, kd=20.0, strict=True)
         ("friction", lambda: gc.Plant(ROBOT, object.__new__(gc.Friction))),
         ("kinds", lambda: testing.random_robot(np.random.default_rng(0), [Raises("revolute")])),
         ("kinds", lambda: testing.random_robot(np.random.default_rng(0), {"revolute", "prismatic"})),
+        ("kinds", lambda: testing.robots({"revolute", "prismatic"})),
         ("ignore", lambda: identification.Settings(ignore=[Raises("gain")])),
         ("ignore", lambda: gc.load_mjcf("<mujoco/>", ignore=[Raises("armature")])),
         ("source", lambda: identification.Dataset.read(Unreadable(t=0))),

@@ -75,8 +75,8 @@ def design(
     D = np.diagonal(M[:samples], axis1=-2, axis2=-1).mean(axis=0)
     rates = KAPPA * (D.max() / D) ** (1.0 / 3.0)
     root = np.sqrt(rates * D)
-    scale = np.outer(root, root)  # one matrix at a time: those of a thousand bodies have megabytes
-    fastest = float(1.0 / min(np.linalg.eigvalsh(x / scale)[0] for x in M))
+    M /= np.outer(root, root)  # in place: the matrices of a thousand bodies have megabytes
+    fastest = float(1.0 / np.linalg.eigvalsh(M)[:, 0].min())
     slower = min(1.0, MAX_RATE_TIMES_DT / (fastest * dt))
     return Design(D, slower * LAMBDA, slower * rates, slower * fastest, dt)
 

@@ -224,7 +224,11 @@ def _index(x: Any) -> int:
 
 def _array(x: Any) -> np.ndarray:
     """The array of nested lists of numbers; numpy would also accept strings and booleans."""
-    return np.array([_array(y) for y in x] if isinstance(x, list) else _float(x), dtype=float)
+    return np.array(_floats(x))
+
+
+def _floats(x: Any) -> Any:
+    return [_floats(y) for y in x] if isinstance(x, list) else _float(x)
 
 
 def _placement(rows):

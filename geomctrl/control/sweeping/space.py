@@ -155,9 +155,15 @@ def _attributes(name: Hashable, attrs: Any) -> dict[str, Any]:
     try:
         if keys := [key for key in attrs if not isinstance(key, str)]:
             raise TypeError(f"the key {shown(keys[0])} is no string")
-        return json.loads(json.dumps(dict(attrs), default=lambda x: x.tolist()))
-    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        return json.loads(json.dumps(dict(attrs), default=_json_value))
+    except (TypeError, ValueError, RecursionError) as error:
         raise ArgumentError(f"space: {name!r}: expected attributes that JSON can represent: {error}") from None
+
+
+def _json_value(x: Any) -> Any:
+    if isinstance(x, (np.ndarray, np.generic)):
+        return x.tolist()
+    raise TypeError(f"got {shown(x)}")
 
 
 def _array(name: Hashable, values: Any) -> np.ndarray:

@@ -54,27 +54,31 @@ def opened(path: str | os.PathLike, record: Record, space: Space) -> Iterator[Di
     with _alone(path):
         group, there = _read(path, "r+")
         if json.dumps(there) != json.dumps(record):
-            if _is_whole(group, there) and (different := differences(there["identity"], record["identity"])):
+            is_whole = _is_whole(group, there)
+            if is_whole and (different := differences(there["identity"], record["identity"])):
                 raise ArgumentError(f"store: {os.fspath(path)!r} has another sweep: {'; '.join(different)}")
-            if _digests(group).get(RECORD) != _record_digest(record):
+            same_but_attributes = json.dumps(there | {"parameters": record["parameters"]}) == json.dumps(record)
+            if not (is_whole and same_but_attributes) and _digests(group).get(RECORD) != _record_digest(record):
                 raise ArgumentError(f"store: {os.fspath(path)!r} is damaged: its description; give another folder")
-        _repair(path, group, record, space)
+        _repair(path, group, there, record, space)
         yield Disk(group, record)
 
 
-def _repair(path: Path, group: Any, record: Record, space: Space) -> None:
-    """Write a damaged record and damaged parameters again, with a warning."""
+def _repair(path: Path, group: Any, there: Record, record: Record, space: Space) -> None:
+    """Write a damaged record and damaged parameters again, with a warning, and new attributes of parameters."""
     attributes, columns = _attributes(record, space), space.rows(0, len(space))
     parameters = [name for name in columns if _parameter(group, name, len(space)) is None]
-    damaged = ([] if _is_whole(group, record) else ["its description"]) + parameters
-    if not damaged:
+    damaged = ([] if _is_whole(group, there) else ["its description"]) + parameters
+    renewed = json.dumps(there) != json.dumps(record)
+    if damaged:
+        warnings.warn(
+            f"store: {os.fspath(path)!r} is damaged: {', '.join(damaged)}, written again", RuntimeWarning, stacklevel=5
+        )
+    elif not renewed:
         return
-    warnings.warn(
-        f"store: {os.fspath(path)!r} is damaged: {', '.join(damaged)}, written again", RuntimeWarning, stacklevel=5
-    )
     try:
         group.attrs.update(attributes)
-        for name in parameters:
+        for name in columns if renewed else parameters:
             _write_parameter(group, space, name, columns[name])
     except (OSError, ValueError) as error:
         raise SweepError(f"store: {os.fspath(path)!r} could not be written: {error}") from error
