@@ -372,6 +372,7 @@ def test_objects_without_attributes_are_refused_only_if_their_constructor_would_
 def test_parameters_that_are_arrays_belong_to_a_claim_of_their_own():
     with pytest.raises(ArgumentError, match="controller, plant, box: expected those of the proof"):
         testing.recheck_lyapunov(PROOF(), parameters=np.zeros(2))
+    assert testing.recheck_lyapunov(PROOF(), rate=np.float64(0.0), offset=0)
 
 
 # --- commands --------------------------------------------------------------------------------------------------------

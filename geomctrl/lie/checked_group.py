@@ -25,7 +25,8 @@ from geomctrl.tracing.numbers import has_symbols, holds
 def checked_pair(names, a, b, shape_a, shape_b):
     """Return the two arguments as arrays for the kernels, with equal leading axes."""
     a, b = checked(names[0], a, shape_a), checked(names[1], b, shape_b)
-    same_batch(names, a, b, (len(shape_a), len(shape_b)))
+    if a.ndim > len(shape_a) or b.ndim > len(shape_b):
+        same_batch(names, a, b, (len(shape_a), len(shape_b)))
     return a, b
 
 
@@ -35,10 +36,11 @@ class CheckedGroup:
     dim: int
     shape: tuple[int, ...]
 
-    @without_overflow_warnings
     def compose(self, a, b):
         """Return the product a b."""
-        return self._compose(*checked_pair(("a", "b"), a, b, self.shape, self.shape))
+        a, b = checked_pair(("a", "b"), a, b, self.shape, self.shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._compose(a, b)
 
     def exp(self, x):
         """Return the element exp(x) for x (..., dim)."""

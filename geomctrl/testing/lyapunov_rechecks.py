@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, is_a, number, path_of, shown
+from geomctrl.arguments import SCALARS, count, is_a, number, path_of, shown
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 from geomctrl.files import read_arrays
@@ -78,7 +78,7 @@ def recheck_lyapunov(
     processes = count("processes", processes, 1)
     kept = is_a(proof, LyapunovCertificate)
     claim = (outside, level, controller, plant, box)
-    default = all(type(x) in (int, float) and x == 0 for x in (parameters, rate, offset))
+    default = all(is_a(x, SCALARS) and x == 0 for x in (parameters, rate, offset))
     if kept and default and all(x is None for x in claim):
         require_proved(proof)
         return recheck(
