@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .code_identity import is_followed
-from .untraceable import UntraceableError, asker
+from .untraceable import UntraceableError, asker, caller
 
 BOUNDED = {"load", "const", "add", "sub", "mul", "neg", "abs", "min", "max", "sin", "cos", "tanh", "floor", "rint"}
 
@@ -108,7 +108,10 @@ class Graph:
             return x.index
         if isinstance(x, bool):
             return self.node("const", x, 0.0)  # numbers have 1.0 there: as a key, True equals 1.0
-        return self.constant(x)
+        number = float(x)
+        if isinstance(x, (int, np.integer)) and int(number) != int(x):
+            raise UntraceableError(f"no float is equal to the integer {x}{caller()}: write float({x}), or use floats")
+        return self.constant(number)
 
     def needed(self, outputs: Iterable[int]) -> list[int]:
         """The nodes on which the outputs depend, in order."""

@@ -125,7 +125,7 @@ def _real_and_finite(a: Any, b: Any) -> None:
         require(is_finite(raised(a, b)))
 
 
-LARGEST_INT = 2.0**53  # floating-point numbers represent all integers up to this
+LARGEST_INT = 2.0**53 - 1.0  # results up to this are exact: 2^53 may be 2^53 + 1 rounded
 
 
 def _of_both(a: int, b: int) -> int:

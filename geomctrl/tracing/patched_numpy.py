@@ -353,12 +353,13 @@ def _one(x: Any) -> Any:
 
 def _more_extreme(name: str, a: Any, b: Any) -> Any:
     """The larger or smaller of two with its own kind; the first if they are equal."""
-    extreme, kinds = binary(name, scalar(a), scalar(b)), (kind_of(a), kind_of(b))
+    x, y = (z if type(z) is int or isinstance(z, np.integer) else scalar(z) for z in (a, b))
+    extreme, kinds = binary(name, x, y), (kind_of(a), kind_of(b))
     if not is_symbol(extreme):
         return (max if name == "max" else min)(a, b)
     if kinds[0] is kinds[1]:
         return with_kind(extreme, kinds[0])
-    second = relation("lt", scalar(a), scalar(b)) if name == "max" else relation("lt", scalar(b), scalar(a))
+    second = relation("lt", x, y) if name == "max" else relation("lt", y, x)
     kind = (
         ConditionalKind(second, kinds[1], kinds[0]) if isinstance(second, Condition) else kinds[0 if not second else 1]
     )

@@ -86,7 +86,7 @@ def may_raise(*xs: Any) -> bool:
 
 
 def with_kind(x: Any, kind: Any) -> Any:
-    """x as a number of the given kind; integers have no -0 and are exact up to 2^53."""
+    """x as a number of the given kind; integers have no -0 and are exact below 2^53."""
     if type(x) is not Symbol or (x.kind is kind and kind not in WHOLE):
         return x
     if type(kind) is ConditionalKind:
@@ -147,6 +147,11 @@ def _negated(x: Any) -> Symbol | None:
     """y if x is -y."""
     node: tuple = x.graph.nodes[x.index] if type(x) is Symbol else ("",)
     return Symbol(x.graph, node[1]) if node[0] == "neg" else None
+
+
+def _minus(b: Any) -> Any:
+    """-b of a number, exact for an integer; -0 is a float, because that of an integer is 0."""
+    return -b if isinstance(b, (int, np.integer)) and b else -float(b)
 
 
 def neg(a: Any) -> Any:
@@ -215,7 +220,7 @@ def _vanishes(a: Symbol) -> bool:
 
 def sub(a: Any, b: Any) -> Any:
     if not is_symbol(b):
-        return a - b if not is_symbol(a) else add(a, -float(b))  # -0 would be 0
+        return a - b if not is_symbol(a) else add(a, _minus(b))
     finite, minus_b = b.graph.finite, _negated(b)
     if minus_b is not None:
         return add(a, minus_b)
@@ -243,7 +248,7 @@ def mul(a: Any, b: Any) -> Any:
         if b == 1.0:
             return a
         if minus_a is not None:
-            return mul(minus_a, -float(b))
+            return mul(minus_a, _minus(b))
         negative = math.copysign(1.0, b) < 0.0
         return neg(a) if b == -1.0 else neg(_made("mul", a, -b)) if negative else _made("mul", a, b)
     minus_b = _negated(b)

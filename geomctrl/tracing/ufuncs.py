@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import sys
 from itertools import chain
 from typing import Any
 
@@ -21,6 +23,8 @@ NATIVE = {"matmul", "vecdot", "matvec", "vecmat"}  # numpy computes these from p
 KEYWORDS = {"__call__": set(), "outer": set(), "reduce": {"axis", "keepdims"}, "accumulate": {"axis"}}
 
 
+_NUMPY = importlib.import_module(f"numpy.{'_core' if hasattr(np, '_core') else 'core'}._multiarray_umath")  # of 2 and 1
+OF_NUMPY = {f for f in vars(_NUMPY).values() if isinstance(f, np.ufunc)}  # the function np.clip calls one
 OF_SCIPY: dict[str, Any] = {}  # elementwise functions by name, filled by `scipy_functions`
 OF_WHOLE = {"add", "subtract", "multiply", "negative", "positive", "absolute", "square", "sign", "maximum", "minimum"}
 OF_WHOLE |= {"fmax", "fmin", "clip", "floor_divide", "remainder", "floor", "ceil", "trunc"}
@@ -47,6 +51,8 @@ def _has_no_effect(key: str, x: Any) -> bool:
 
 def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
     name, out = ufunc.__name__, kwargs.pop("out", None)
+    if ufunc not in OF_NUMPY and getattr(sys.modules.get("scipy.special"), name, None) is not ufunc:
+        raise UntraceableError(f"{name} of another library than numpy can not be traced{caller()}: {LISTED}")
     if name in ("divmod", "modf") and method == "__call__" and out is None and not kwargs:
         return _two_results(name, inputs)
     if method == "__call__" and (mask := kwargs.pop("where", True)) is not True:
@@ -109,7 +115,7 @@ def _function_of(ufunc: np.ufunc, method: str) -> Any:
     else:
         python = OF_SCIPY.get(name) if method == "__call__" else None
     if python is None:
-        full = f"np.{name}" if hasattr(np, name) else f"{name} of another library than numpy"
+        full = f"np.{name}" if ufunc in OF_NUMPY else f"scipy.special.{name}"
         raise UntraceableError(f"{full} of symbols can not be traced{caller()}: {LISTED}")
     return np.frompyfunc(python, ufunc.nin, 1, identity=ufunc.identity)
 

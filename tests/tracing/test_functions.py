@@ -8,12 +8,13 @@ same sign. Where Python raises, compiled code has no result.
 import itertools
 import math
 
+import numba
 import numpy as np
 import pytest
 from compiled_functions import in_numpy, outputs, require_same
 from grids import BOOLEAN, CONSTANTS, FEW, GRID, ONE, OPERATORS, PAIRS, SIGNLESS, TWO, numbers
 
-from geomctrl.tracing import tracer
+from geomctrl.tracing import trace, tracer
 from geomctrl.tracing.elementwise import BINARY, UNARY
 from geomctrl.tracing.patched_math import MATH, OF_SEQUENCES
 from geomctrl.tracing.requirements import requirements
@@ -166,6 +167,55 @@ def test_ints_of_python_beside_numpys(name):
     ends = (1.0, -3.0, 2.6, 2.0**52, -(2.0**52), 1e19, -1e19, 1e300, -1e300)
     rows = np.array([(x, y) for x in (0.2, 0.7) for y in ends])
     require_as_python(name, WHOLE_NUMBERS[name], rows, signs=False)
+
+
+NEAR_LIMIT = {  # 2^53 + 1 is no float
+    "parity": lambda x: (int(x[0]) + 2**53) % 2,
+    "equal": lambda x: 1.0 * (int(x[0]) + 2**53 == 2**53),
+    "product": lambda x: (int(x[0]) * (2**53 - 1)) % 10,
+    "quotient": lambda x: (2**53 + int(x[0])) / 3,
+    "array": lambda x: np.sum(np.array([int(x[0]), 2**53 - 1, -(2**53)])),
+}
+
+
+@pytest.mark.parametrize("name", NEAR_LIMIT)
+def test_integers_are_exact_or_have_no_result(name):
+    f, rows = NEAR_LIMIT[name], np.array([[k] for k in (-2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 2.0**53 - 2.0)])
+    found, good = outputs(lambda x: [numbers(f(x))], rows)
+    np.testing.assert_array_equal(found[good, 0], np.array([float(f(x)) for x in rows])[good])
+    assert good[1]
+
+
+ODD = 2**53 + 1
+INEXACT = {
+    "difference": lambda x: int(x[0]) - ODD,
+    "product": lambda x: -int(x[0]) * ODD,
+    "smaller": lambda x: 1.0 * (int(x[0]) < ODD),
+    "equal": lambda x: 1.0 * (x[0] == ODD),
+    "maximum": lambda x: max(int(x[0]), ODD) - 1,
+    "numpy's": lambda x: np.int64(ODD) - x.astype(int)[0],
+    "array": lambda x: (x.astype(int) + np.array([ODD]))[0],
+}
+
+
+@pytest.mark.parametrize("name", INEXACT)
+def test_integers_that_no_float_equals_are_refused(name):
+    with pytest.raises(UntraceableError, match=f"no float is equal to the integer -?{ODD}, in .*: write float"):
+        tracer.traced(INEXACT[name], (1,))
+
+
+def test_functions_of_other_libraries_are_not_numpys_of_the_same_name():
+    @numba.vectorize(["float64(float64)"])
+    def floor(x):
+        return 7.0 if x > 1e6 else np.floor(x)
+
+    @numba.vectorize(["float64(float64)"])
+    def expit(x):
+        return 0.5 if x > 1e6 else 1.0 / (1.0 + np.exp(-x))
+
+    for ufunc in (floor, expit):
+        with pytest.raises(UntraceableError, match=f"{ufunc.__name__} of another library than numpy can not be traced"):
+            trace(lambda x, ufunc=ufunc: ufunc(x), 2)
 
 
 QUANTILES = {
