@@ -23,7 +23,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 
 from .closed_loop import Loop
 from .compiled.choice import FittedTrace, machine_for
-from .compiled.comparison import Comparison, fill_work_buffers, spread_rows
+from .compiled.comparison import Comparison, NoResultError, fill_work_buffers, spread_rows
 from .compiled.lane_memory import LaneMemory
 from .compiled.law_memory import MemoryLengthError
 from .compiled.law_use import watched
@@ -131,11 +131,16 @@ class LoopRunner:
 
         Raises SimulationError, which contains the run so far.
         """
-        if stopped:  # first, because compiled code may have no result at any state near one that diverges
+        if stopped:
             with self.explained():
                 self.in_python()
             self.resumed = self.k
-        self.machine = self.machine_chosen(choice)
+        try:
+            self.machine = None if self.done else self.machine_chosen(choice)
+        except NoResultError:
+            if not stopped:
+                raise
+            self.comparison = None  # compiled code may have no result any more: Python completes the run
         while not self.done:
             with self.explained():
                 self.continue_run(report)

@@ -503,6 +503,33 @@ def test_a_lane_of_a_pair_that_fails_ends_alone():
     np.testing.assert_allclose(runs[4].q, caught.value.run.q, atol=1e-9)
 
 
+class Doubling:
+    """A sampled law with an integer that doubles in each call; compiled code has no result from 2^53 on."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __call__(self, t, q, v, z):
+        self.number *= 2
+        return gc.Command(-2.0 * q - v + 1e-3 * (self.number % 7))
+
+
+@pytest.mark.parametrize("choice", [True, "auto"])
+@pytest.mark.parametrize("number", [2**22, 2**30], ids=["at the last sample", "before"])
+def test_python_completes_a_lane_that_has_no_result_any_more(number, choice):
+    robot, q0 = models.two_link(), np.full((4, 2), 0.1)
+    laws, expected = ([Doubling(x) for x in (0, number, 0, 0)] for _ in range(2))
+    loops = [
+        gc.simulate_many(robot, x, q0, np.zeros(2), 0.3, 1e-3, 1e-2, options=options)
+        for x, options in ((laws, gc.SimulationOptions(compiled=choice)), (expected, IN_PYTHON))
+    ]
+    for a, b in zip(*loops):
+        assert (a.success, a.reason, a.steps) == (b.success, b.reason, b.steps)
+        np.testing.assert_allclose(a.q, b.q, rtol=1e-12)
+        assert a.compared
+    assert [law.number for law in laws] == [law.number for law in expected]
+
+
 class Fading:
     """A torque that is zero from t = 15.09 / a on."""
 

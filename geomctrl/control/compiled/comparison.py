@@ -57,6 +57,10 @@ NO_NUMBERS = np.zeros(0)
 COMMANDED = ("tau", *OF_STATE)  # reported first, because other quantities follow from them
 
 
+class NoResultError(UntraceableError):
+    """Compiled code has no result at any of the states at which it is compared."""
+
+
 class ComparedSample(NamedTuple):
     """A sample in Python and in compiled code, as views of `Comparison.numbers`, and what it was computed from."""
 
@@ -116,7 +120,7 @@ class Comparison:
             compared = [x for x in samples if x is not None]
             self._require_agreement(compared)
         if not compared:
-            raise UntraceableError(
+            raise NoResultError(
                 f"{self._where()}: compiled, the loop returns no result at any of {count + 1} states: its code"
                 " raises or prints there, a `while` takes too many iterations, or an integer is beyond 2^53"
             )
