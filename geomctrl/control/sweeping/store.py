@@ -158,7 +158,7 @@ def _shown(value: str) -> str:
 def _create(path: Path, record: Record, space: Space) -> None:
     """Create a store without runs; a failure leaves nothing."""
     with needed_for("store"):
-        import zarr
+        import zarr.storage
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -182,7 +182,7 @@ def _write_parameter(group: Any, space: Space, name: str, column: np.ndarray) ->
 
 def _read(path: Path, mode: Any) -> tuple[Any, Record]:
     with needed_for("store"):
-        import zarr
+        import zarr.storage
     where = f"store: {os.fspath(path)!r}"
     try:
         if special := _special_file(path):
