@@ -151,7 +151,7 @@ def _negated(x: Any) -> Symbol | None:
 
 def _minus(b: Any) -> Any:
     """-b of a number, exact for an integer; -0 is a float, because that of an integer is 0."""
-    return -b if isinstance(b, (int, np.integer)) and b else -float(b)
+    return -int(b) if isinstance(b, (int, np.integer)) and b else -float(b)
 
 
 def neg(a: Any) -> Any:
@@ -250,7 +250,7 @@ def mul(a: Any, b: Any) -> Any:
         if minus_a is not None:
             return mul(minus_a, _minus(b))
         negative = math.copysign(1.0, b) < 0.0
-        return neg(a) if b == -1.0 else neg(_made("mul", a, -b)) if negative else _made("mul", a, b)
+        return neg(a) if b == -1.0 else neg(_made("mul", a, _minus(b))) if negative else _made("mul", a, b)
     minus_b = _negated(b)
     if minus_a is not None:
         return mul(minus_a, minus_b) if minus_b is not None else neg(mul(minus_a, b))

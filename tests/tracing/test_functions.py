@@ -186,6 +186,15 @@ def test_integers_are_exact_or_have_no_result(name):
     assert good[1]
 
 
+@pytest.mark.parametrize("k", [np.uint8(5), np.uint64(5), np.int8(-128), np.int16(-(2**15))], ids=lambda k: f"{k!r}")
+def test_negative_values_of_small_integer_types_do_not_wrap_around(k):
+    rows = np.array([[0.1], [-0.25], [3.0]])
+    found, good = outputs(lambda x: numbers([x[0] - k, k - x[0], x[0] * k, -x[0] * k, k * -x[0]]), rows)
+    assert good.all()
+    x, number = rows, float(k)
+    np.testing.assert_array_equal(found, np.hstack([x - number, number - x, x * number, -x * number, -x * number]))
+
+
 ODD = 2**53 + 1
 INEXACT = {
     "difference": lambda x: int(x[0]) - ODD,
