@@ -12,9 +12,9 @@ from step `first` to step `last` as a single lane of `loops` does, and copies th
 reached: 2 k + phase for each thread, as the result of `loops`. A thread takes part if it is 2 first at the beginning;
 others have stopped and keep their numbers. A thread that stops does not stop its neighbours.
 
-Bytes of local memory limit the speed: the state of all active threads exceeds every cache. Longer parts exchange fewer
-numbers, and beyond some length ptxas spills as many. Loads and stores of local memory in a step of MK4, doubles, sm_90,
-those spilled included (CUDA 12.9):
+The state of all active threads exceeds every cache, so that local memory probably limits the speed, which has not been
+measured. Longer parts exchange fewer numbers, and beyond some length ptxas spills as many. Loads and stores of local
+memory in a step of MK4, doubles, sm_90, those spilled included (CUDA 12.9):
 
                     operations per part     250    1000    1500    2000
     Panda, Slotine-Li, monitors            9099    5255    5090    4655

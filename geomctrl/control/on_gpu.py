@@ -20,7 +20,7 @@ from geomctrl.tracing.backends.gpu import first_line
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .compiled.choice import FittedTrace, say
-from .compiled.comparison import MAX_AMPLIFICATION, Comparison, Extent
+from .compiled.comparison import MAX_AMPLIFICATION, Comparison, Extent, NoResultError
 from .compiled.gpu_machine import GpuMachine, rows_between
 from .compiled.machine import Machine
 from .group_members import alone, completed, in_python
@@ -104,10 +104,16 @@ class GpuGroup:
             return f"{type(error).__name__}: {first_line(error)}"
 
     def _completed(self, runner: LoopRunner) -> Run:
-        """A run that has reached its end; in single precision, repeated on the CPU if a monitor exceeds its limit."""
-        record = runner.record
-        if self.gpu.precision == "double" or all(x <= m.limit for x, m in zip(record.worst, record.monitors)):
-            return completed(runner, self.choice, self.report)
+        """A run that has reached its end; in single precision, repeated on the CPU if rounding may have passed a limit:
+        that of a monitor, or one beyond which the law has no result.
+        """
+        record, single = runner.record, self.gpu.precision == "float"
+        if not single or all(x <= m.limit for x, m in zip(record.worst, record.monitors)):
+            try:
+                return completed(runner, self.choice, self.report)
+            except NoResultError:
+                if not single:
+                    raise
         again = self._restarted(runner)
         run = alone(again, self.choice, self.report)
         runner.record = again.record
@@ -157,7 +163,7 @@ class GpuGroup:
     def _compare_steps(self, machine: GpuMachine, last: int, reached: np.ndarray) -> None:
         """Compare the first steps of some runs with those of the CPU's code. Raises UntraceableError if they differ.
 
-        A run that stops on the CPU as well is not compared: its states grow beyond all bounds, and rounding with them.
+        A run that stops on both is not compared: its states grow beyond all bounds, and rounding with them.
         """
         single, rounding = self.gpu.precision == "float", ROUNDING[self.gpu.precision]
         lanes = [lane for lane in range(len(self.runners)) if lane not in self.runs]
@@ -165,10 +171,10 @@ class GpuGroup:
         law, n = type(self.runners[0].loop.controller).__name__, last - self.runners[0].k
         stopped = agreeing = 0
         for lane in lanes[:: -(-len(lanes) // CHECKED_RUNS)]:
-            expected = self._steps_on_cpu(lane, last, compared)
-            if expected.reached != 2 * last:
+            expected, stops = self._steps_on_cpu(lane, last, compared), reached[lane] != 2 * last
+            if stops and expected.reached != 2 * last:
                 continue
-            if single and reached[lane] != 2 * last:
+            if single and stops:
                 stopped += 1  # perhaps beyond the range of floats; the CPU continues there
                 continue
             agreeing += 1

@@ -253,3 +253,36 @@ def test_a_kernel_that_always_stops_is_noticed(cuda, monkeypatch):
     plant_in_kernel(monkeypatch, cuda, "float", "fsub")
     with pytest.raises(UntraceableError, match="SlotineLi: the GPU stops all 5 compared runs within 32 steps"):
         gc.simulate_many(*arms(), 0.3, 1e-3, options=replace(ON_GPU, precision="float"))
+
+
+class Late:
+    """A law that raises after a time."""
+
+    def __init__(self, end):
+        self.end = end
+
+    def __call__(self, t, q, v, z):
+        if t > self.end:
+            raise ValueError("too late")
+        return gc.Command(-q - v)
+
+
+@pytest.mark.parametrize("precision", ["double", "float"])
+@pytest.mark.parametrize("first", [0.01, 0.1])
+def test_a_kernel_that_never_stops_is_noticed(cuda, monkeypatch, precision, first):
+    translate, active = cuda.ptx, "double %t_end, i64 1, i64 0)"
+
+    def never_active(text, *rest):
+        assert active in text
+        return translate(text.replace(active, active.replace("i64 1", "i64 0")), *rest)
+
+    monkeypatch.setattr(host, "ptx", never_active)
+    laws, options = [Late(first + 0.001 * k) for k in range(4)], replace(ON_GPU, precision=precision)
+    cases = models.two_link(), laws, np.full((4, 2), 0.1), np.zeros(2), 0.3, 1e-3
+    if precision == "double" or first < 0.032:
+        error = "the GPU's first 32 steps" if first < 0.032 else "cuda:0 has a sample at t = 0.1"
+        with pytest.raises(UntraceableError, match=f"^Late.*: {error}"):
+            gc.simulate_many(*cases, monitors=None, options=options)
+        return
+    runs = gc.simulate_many(*cases, monitors=None, options=options)  # repeated, as after rounding
+    assert [run.reason.partition(" s:")[0] for run in runs] == [f"stopped at t = {law.end:g}" for law in laws]

@@ -58,7 +58,7 @@ COMMANDED = ("tau", *OF_STATE)  # reported first, because other quantities follo
 
 
 class NoResultError(UntraceableError):
-    """Compiled code has no result at any of the states at which it is compared."""
+    """The CPU's compiled code has no result where it is compared."""
 
 
 class ComparedSample(NamedTuple):
@@ -139,6 +139,10 @@ class Comparison:
                 if sample is not None:
                     samples.append(sample)
                     compared.append(row)
+                elif self.device != CPU[0]:
+                    raise NoResultError(
+                        f"{self._where()}: {self.device} has a sample at t = {t:g}, where the CPU's code has none"
+                    )
             if not samples or self.area is not None or law.size:
                 self._require_agreement(samples)
                 return
