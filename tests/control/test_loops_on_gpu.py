@@ -155,6 +155,13 @@ def test_a_launch_takes_bounded_time(cuda, monkeypatch):
     assert_equal_runs(there, here)
 
 
+def test_a_launch_stores_a_bounded_number_of_samples(cuda, monkeypatch):
+    monkeypatch.setattr(gpu_machine, "ROW_BYTES", 1)
+    there, here = both(arms(), 0.26, 1e-3, replace(ON_GPU, every=20))
+    assert len(launches(cuda)) == 1 + 12  # 32 steps, then 20 each, for one sample
+    assert_equal_runs(there, here)
+
+
 def test_the_second_gpu(monkeypatch):
     cuda = install(monkeypatch, FakeCuda(devices=2))
     there, here = both(arms(), 0.3, 1e-3, replace(ON_GPU, device="cuda:1"))

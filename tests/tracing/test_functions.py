@@ -7,6 +7,7 @@ same sign. Where Python raises, compiled code has no result.
 
 import itertools
 import math
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -18,7 +19,7 @@ from geomctrl.tracing import trace, tracer
 from geomctrl.tracing.elementwise import BINARY, UNARY
 from geomctrl.tracing.patched_math import MATH, OF_SEQUENCES
 from geomctrl.tracing.requirements import requirements
-from geomctrl.tracing.symbols import Graph, div, mul, relation, sub, unary
+from geomctrl.tracing.symbols import Graph, div, mul, relation, sub, unary, where
 from geomctrl.tracing.untraceable import UntraceableError
 
 
@@ -167,6 +168,27 @@ def test_ints_of_python_beside_numpys(name):
     ends = (1.0, -3.0, 2.6, 2.0**52, -(2.0**52), 1e19, -1e19, 1e300, -1e300)
     rows = np.array([(x, y) for x in (0.2, 0.7) for y in ends])
     require_as_python(name, WHOLE_NUMBERS[name], rows, signs=False)
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+def test_choices_between_truths_numbers_and_tuples():
+    def f(x):
+        c, d = x[0] > 0.0, x[1] > 0.0
+        pair = where(c, Pair(x[1], True), Pair(1.0, d))
+        single = [where(c, True, d), where(c, d, np.False_), where(c, True, False), where(c, d, True)]
+        mixed = [where(c, True, x[1]), where(c, x[1], d), where(c, np.True_, 2.0), where(d, -0.0, c)]
+        return np.array(
+            [1.0 * y for y in (*single, *mixed, pair.first, pair.second, *where(c, (x[0], d), (2.0, True)))]
+        )
+
+    rows = np.array(list(itertools.product((-2.0, 0.0, 0.5), repeat=2)))
+    found, good = outputs(f, rows)
+    assert good.all()
+    require_same("where", rows, found, in_numpy(f, rows))
 
 
 NEAR_LIMIT = {  # 2^53 + 1 is no float
