@@ -81,7 +81,9 @@ class GpuGroup:
             if lane in self.runs:
                 continue
             self.cpu.set_numbers([self.members[lane][1].copies.values])
-            if lane in stopped:
+            if lane in stopped and runner.strict and self.gpu.precision == "float":
+                self.runs[lane] = self._repeated(runner)  # perhaps rounding has passed a monitor's limit
+            elif lane in stopped:
                 runner.count_stop()
                 self.runs[lane] = alone(runner, self.choice, self.report, stopped=True)
             else:
@@ -114,6 +116,10 @@ class GpuGroup:
             except NoResultError:
                 if not single:
                     raise
+        return self._repeated(runner)
+
+    def _repeated(self, runner: LoopRunner) -> Run:
+        """The run again, on the CPU."""
         again = self._restarted(runner)
         run = alone(again, self.choice, self.report)
         runner.record = again.record

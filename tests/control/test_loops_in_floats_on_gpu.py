@@ -164,6 +164,19 @@ def test_runs_with_monitors_beyond_their_limits_are_repeated_in_doubles(cuda):
         assert np.array_equal(a.q, b.q) == again
 
 
+def test_a_strict_run_that_ends_is_one_of_doubles(cuda):
+    robot, (_, _, q, v) = models.two_link(), arms(4)
+    plants = [robot.with_payload(mass) for mass in (1e-13, 0.5, 2e-13, 1.0)]
+    laws = [controllers.PDGravity(robot, [0.4, 0.2], kp=20.0, kd=5.0) for _ in range(4)]
+    monitors = [gc.monitors.LyapunovDecrease(), gc.monitors.EnergyBalance()]
+    there, here = both((plants, laws, q, v), 0.5, 1e-3, replace(FLOAT, strict=True), monitors=monitors)
+    assert [run.success for run in here] == [True, False, True, False]
+    for a, b in zip(there, here):
+        assert (a.success, a.reason) == (b.success, b.reason)
+        assert np.array_equal(a.q, b.q) != b.success
+        assert b.success or [m.worst for m in a.monitors.values()] == [m.worst for m in b.monitors.values()]
+
+
 def test_floats_are_refused_where_they_make_no_sense():
     with pytest.raises(ArgumentError, match="precision: expected 'double' with device='cpu', got 'float'"):
         gc.SimulationOptions(precision="float")
