@@ -221,3 +221,14 @@ def test_numbers_of_a_model_file(place, value, tmp_path):
     path.write_text(json.dumps(document))
     with pytest.raises(ModelError, match=r"arm\.json: "):
         models.load_extra(path) if place == "extra" else models.load(path)
+
+
+@pytest.mark.parametrize("index", ["0", 0.0, False, [0]])
+@pytest.mark.parametrize("place", ["parent", "body"])
+def test_indices_of_a_model_file(place, index, tmp_path):
+    path = models.save(gc.models.two_link(), tmp_path / "arm.json")
+    document = json.loads(path.read_text())
+    document["bodies" if place == "parent" else "frames"][-1][place] = index
+    path.write_text(json.dumps(document))
+    with pytest.raises(ModelError, match=r"arm\.json: .*expected an index, got "):
+        models.load(path)

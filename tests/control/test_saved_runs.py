@@ -1,5 +1,6 @@
 """Saved runs: what is restored, and refusal of other files."""
 
+import json
 import os
 import subprocess
 import sys
@@ -79,6 +80,18 @@ def about(**changes):
     return write
 
 
+def with_limit(limit):
+    """A saved run whose first monitor has this limit."""
+
+    def write(path):
+        with np.load(RUN.save(path)) as f:
+            document = json.loads(str(f["about"]))
+        next(iter(document["monitors"].values()))[1] = limit
+        about(about=np.array(json.dumps(document)))(path)
+
+    return write
+
+
 FOREIGN = {
     "text": lambda path: path.write_text("t,q,v\n"),
     "nothing": lambda path: path.touch(),
@@ -96,6 +109,8 @@ FOREIGN = {
     "a list": about(about=np.array("[]")),
     "no reason": about(about=np.array('{"monitors": {}}')),
     "half a desired motion": about(v_desired=None),
+    "text for a limit": with_limit("1.0"),
+    "a truth value for a limit": with_limit(True),
 }
 
 

@@ -193,3 +193,12 @@ def test_bad_input_is_named():
     rls.update(Q, V, A, TAU)
     with pytest.raises(ArgumentError, match="weights"):
         fit(MODEL, rls.remembered, "wls")
+
+
+@pytest.mark.parametrize("name", ["a", "tau"])
+def test_samples_whose_squares_overflow_are_refused_and_change_nothing(name):
+    rls = RecursiveLeastSquares(MODEL)
+    before = rls.update(Q, V, A, TAU)
+    with pytest.raises(ArgumentError, match="q, v, a, tau: expected regressors and torques below"):
+        rls.update(Q[0], V[0], *(np.full(2, 1e160) if x == name else np.ones(2) for x in ("a", "tau")))
+    np.testing.assert_array_equal(rls.update(Q[:0], V[:0], A[:0], TAU[:0]), before)

@@ -154,6 +154,7 @@ NOT_BODIES = {
     ],
     "principal moment of inertia about the centre of mass is negative: -0.5, 0, 1": [1.0, 1, 0, 0, 1, 0, 1, 0, 0, 0.5],
     "parameters are not finite": [1.0, np.nan, 0, 0, 1, 0, 1, 0, 0, 1],
+    "parameters are so large that the inertia about the centre of mass overflows": [1.0, 1e200, 0, 0, 1, 0, 1, 0, 0, 1],
 }
 
 
@@ -162,6 +163,8 @@ def test_what_no_body_has_is_told_in_words(message):
     pi = np.array(NOT_BODIES[message])
     with pytest.raises(InertiaError, match=f"body 'forearm': .*{message}"):
         inertia.check(pi, "forearm")
+    with pytest.raises(InertiaError, match=f"body 'forearm': .*{message}"):
+        inertia.check_all([[1.0, 0, 0, 0, 1, 0, 1, 0, 0, 1], pi], ["upper arm", "forearm"])
     if np.isfinite(pi).all() and pi[0] != 0.0:  # a massless inertia is a limit of physical bodies, P >= 0
         assert not inertia.is_physical(pi)
 
