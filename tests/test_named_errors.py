@@ -344,6 +344,7 @@ STRICT = controllers.PDGravity(ROBOT, ZERO, kp=50.0, kd=20.0, strict=True)
         ("domain", lambda: testing.Region(domain={"q": "x"})),
         ("domain", lambda: testing.Region(domain={"q": [0.5]})),
         ("spread", lambda: testing.Region(spread={"q": "x"})),
+        ("port", lambda: testing.passivity_index(LAW, ROBOT, port=testing.Port(lambda robot, q: "joints"))),
         ("coriolis", lambda: testing.assert_skew_symmetric(ROBOT, coriolis=lambda q: q)),
         ("controller", lambda: testing.assert_lyapunov(lambda t, q, v, z: None, ROBOT)),
         ("t", lambda: Trajectory(2.0, np.ones((2, 5))).at(1e200)),

@@ -97,8 +97,10 @@ def test_batches_count_by_their_states(nothing_compiled):
     states = int(algorithms.PYTHON_TIME / (algorithms.BODY_TIME * robot.nbodies))
     assert newton_euler.gravity_force.entry("many", robot._model, states) is newton_euler.gravity_force.many
     assert nothing_compiled == []  # a batch that would take all the time in Python does not begin there
-    newton_euler.gravity_force.entry("many", robot._model)
+    newton_euler.gravity_force.entry("many", robot._model, states // 2)
     assert nothing_compiled == ["gravity_force_many"]
+    assert newton_euler.gravity_force.entry("many", robot._model, states) is newton_euler.gravity_force.many
+    assert nothing_compiled == ["gravity_force_many"]  # both together would take too long
 
 
 def test_short_chains_are_compiled_at_once(nothing_compiled):

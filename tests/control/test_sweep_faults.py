@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from sweep_studies import ARM, SHORT, SPACE, WANTED, make, swept
 import geomctrl as gc
 from geomctrl import controllers, measures
 from geomctrl.compiler import code
+from geomctrl.control.sweeping.executors import _Processes, spread
 from geomctrl.control.sweeping.fingerprint import fingerprint
 from geomctrl.control.sweeping.sweep import load
 from geomctrl.errors import ArgumentError, GeomctrlError, SweepError
@@ -256,6 +257,25 @@ def test_a_global_with_the_name_of_an_attribute_is_not_used():
     before = fingerprint(noisy)
     rng.standard_normal()
     assert fingerprint(noisy) == before
+
+
+@pytest.mark.parametrize("kind", [_Processes, ThreadPoolExecutor])
+def test_blocks_of_an_interrupted_sweep_are_cancelled_by_the_pool_itself_or_here(kind):
+    """A pool of processes prints a traceback if others have cancelled its futures."""
+    futures = []
+
+    class Pool(kind):
+        def submit(self, function, *args):
+            futures.append(Future())
+            if len(futures) == 1:
+                futures[0].set_result(function(*args))
+            return futures[-1]
+
+    with Pool(1) as pool:
+        answers = spread(pool, abs, [(-1,), (-2,)])
+        assert next(answers) == (0, 1)
+        answers.close()
+    assert futures[1].cancelled() == (kind is ThreadPoolExecutor)
 
 
 def test_what_is_no_store_is_refused(tmp_path):
