@@ -17,8 +17,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.files import write_text
 from geomctrl.tracing.backends.c_files import comment, prefix
 
-LATEST = 1e150  # s
-
+MAX_TIME = 1e150  # s, beyond which phases of harmonics may overflow
 MAX_SAMPLES = 100_000_000  # in a file: hours at 10 kHz, and gigabytes of text
 
 
@@ -65,8 +64,8 @@ def _times(t: ArrayLike) -> np.ndarray:
     times = np.atleast_1d(checked("t", t, ()))
     if times.ndim > 1:
         raise ArgumentError(f"t: expected a time or shape (N,), got {times.shape}")
-    if not np.abs(times).max(initial=0.0) < LATEST:
-        raise ArgumentError(f"t: expected times below {LATEST:g} s, got {shown(t)}")
+    if not np.abs(times).max(initial=0.0) < MAX_TIME:
+        raise ArgumentError(f"t: expected times below {MAX_TIME:g} s, got {shown(t)}")
     return times
 
 
