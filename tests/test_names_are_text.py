@@ -223,6 +223,14 @@ def test_numbers_of_a_model_file(place, value, tmp_path):
         models.load_extra(path) if place == "extra" else models.load(path)
 
 
+def test_deeply_nested_lists_in_a_model_file(tmp_path):
+    path = models.save(gc.models.two_link(), tmp_path / "arm.json")
+    document = json.dumps(json.loads(path.read_text()) | {"gravity": "deep"})
+    path.write_text(document.replace('"deep"', "[" * 900 + "1.0" + "]" * 900))
+    with pytest.raises(ModelError, match=r"arm\.json: incomplete or damaged model file"):
+        models.load(path)
+
+
 @pytest.mark.parametrize("index", ["0", 0.0, False, [0]])
 @pytest.mark.parametrize("place", ["parent", "body"])
 def test_indices_of_a_model_file(place, index, tmp_path):

@@ -142,7 +142,7 @@ def load_model(path: str | Path) -> Robot:
             frames,
             couplings=tuple(Coupling(**c) for c in document.get("couplings", ())),
         )
-    except (KeyError, TypeError, IndexError, ValueError, AttributeError, OverflowError) as error:
+    except (KeyError, TypeError, IndexError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"{path}: incomplete or damaged model file: {type(error).__name__} {error}") from None
