@@ -59,9 +59,7 @@ def _stores_arguments(kind: type) -> bool:
     if dataclasses.is_dataclass(kind) and kind.__module__.startswith("geomctrl."):
         return bool(dataclasses.fields(kind))
     home = next(base for base in kind.__mro__ if "__init__" in vars(base))
-    if not home.__module__.startswith("geomctrl."):
-        return False
-    parameters = inspect.signature(home.__init__).parameters.values()
+    parameters = inspect.signature(home.__init__).parameters.values() if home.__module__.startswith("geomctrl.") else ()
     return len(parameters) > 1 and all(x.kind != x.VAR_KEYWORD for x in parameters)
 
 
