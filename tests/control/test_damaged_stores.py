@@ -15,6 +15,7 @@ import zarr
 from simulation_options import grouped_sweep
 
 import geomctrl as gc
+from geomctrl.control.sweeping import columns
 from geomctrl.control.sweeping import store as stores
 from geomctrl.control.sweeping.sweep import load
 from geomctrl.errors import ArgumentError, SweepError
@@ -344,6 +345,27 @@ def test_units_come_from_the_record_alone(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:store. .* is damaged")
+def test_blocks_that_another_process_completes_during_reading_are_not_damaged(whole, store, monkeypatch):
+    group, read = zarr.open_group(store), columns.Disk._read
+    for name, array in group.arrays():
+        if name == "checksum":
+            array[1:] = 0
+        elif name not in SPACE:  # all blocks but the first
+            array[2:] = columns.blank(array[:])
+
+    def completed(disk, *arguments):
+        rows = read(disk, *arguments)
+        shutil.copytree(whole[0], store, dirs_exist_ok=True)
+        return rows
+
+    monkeypatch.setattr(columns.Disk, "_read", completed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load(store)["success"].values.ravel()[:2].all()
+    monkeypatch.undo()
+    xarray.testing.assert_identical(load(store), whole[1])
+
+
 def test_attributes_of_parameters_may_change(store, capfd):
     renamed = {**SPACE, "x": ("x", SPACE["x"], {"units": "rad"})}
     for space, attrs in ((renamed, {"units": "rad"}), (SPACE, {})):

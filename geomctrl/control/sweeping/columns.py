@@ -73,7 +73,7 @@ class Disk(Memory):
         self.group, self.record, self.block = group, record, record["block"]
         self.names = [*FIXED_COLUMNS, *record["measures"]]  # second axis of the checksums
         self.digests = -(-self.n // self.block), len(self.names)  # shape of the checksums
-        dtypes = dict.fromkeys(self.names) | {"done": bool}
+        dtypes = {"done": bool} | dict.fromkeys(self.names)  # "done" first: once it is there, all others are
         arrays = {name: array_of(group, name, (self.n,), self.block, dtype) for name, dtype in dtypes.items()}
         self.arrays = {name: x for name, x in arrays.items() if x is not None}
         self.checksums = array_of(group, CHECKSUMS, self.digests, 1, np.uint64)
@@ -127,10 +127,12 @@ class Disk(Memory):
 
         An array without any right block is dropped, because its description may be damaged; it is created again.
         """
-        read = {name: self._read(name, array) for name, array in self.arrays.items()}
-        marks, unreadable = read.pop("done", (np.zeros(self.n, bool), set()))
-        columns = {name: x.astype(object) if x.dtype.kind in "TU" else x for name, (x, _) in read.items()}
+        arrays = dict(self.arrays)  # read in the order opposite to that of `write`, as another process may be writing
+        done = arrays.pop("done", None)
+        marks, unreadable = (np.zeros(self.n, bool), set()) if done is None else self._read("done", done)
         there = None if self.checksums is None else self._read(CHECKSUMS, self.checksums, 1)[0]
+        read = {name: self._read(name, array)[0] for name, array in arrays.items()}
+        columns = {name: x.astype(object) if x.dtype.kind in "TU" else x for name, x in read.items()}
         valid, wrong, is_right = np.zeros(self.n, bool), [], dict.fromkeys(columns, False)
         for k, first in enumerate(range(0, self.n, self.block)):
             rows, bad = slice(first, first + self.block), []
