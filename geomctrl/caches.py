@@ -21,7 +21,6 @@ import importlib.util
 import os
 import pkgutil
 import re
-import secrets
 import stat
 import sys
 import time
@@ -78,7 +77,7 @@ def _module_codes(package: str) -> Iterator[bytes]:
     for name in (package, *sorted(x.name for x in below if not x.ispkg)):
         spec = importlib.util.find_spec(name)
         code = getattr(spec and spec.loader, "get_code", lambda name: None)(name)
-        yield secrets.token_bytes() if code is None else repr([name, _content(code)]).encode()
+        yield os.urandom(32) if code is None else repr([name, _content(code)]).encode()
 
 
 def _content(x: object) -> object:

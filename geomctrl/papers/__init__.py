@@ -22,6 +22,7 @@ from . import sensitivities as sensitivities
 if TYPE_CHECKING:  # it imports scipy
     from . import constrained as constrained
 
+# The equations are written as in the papers, and any of their products may overflow.
 for _module in (
     articulated_bodies,
     closed_forms,
